@@ -1,0 +1,161 @@
+# towerscope. The commands a person needs: make run, make test. All of them: make help.
+#
+#   V=1            show the commands
+#   WERROR=1       warnings are errors (CI)
+#   SANITIZE=      address (with undefined behaviour) or thread
+#   CUDA=          auto, 0 or 1: the GPU plugin
+
+.DEFAULT_GOAL := all
+SHELL := /bin/bash
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
+
+V ?= 0
+WERROR ?= 0
+SANITIZE ?=
+CUDA ?= auto
+PREFIX ?= /usr/local
+DESTDIR ?=
+CC ?= cc
+ifeq ($(origin CC),default)
+CC := cc
+endif
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-5s %s\n' '$(1)' '$(2)')
+
+ifeq ($(SANITIZE),)
+VARIANT := release
+SANFLAGS :=
+else ifeq ($(SANITIZE),address)
+VARIANT := asan
+SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+else ifeq ($(SANITIZE),thread)
+VARIANT := tsan
+SANFLAGS := -fsanitize=thread
+else
+$(error SANITIZE=$(SANITIZE): expected address or thread)
+endif
+ifeq ($(filter $(CUDA),auto 0 1),)
+$(error CUDA=$(CUDA): expected auto, 0 or 1)
+endif
+
+B := build/$(VARIANT)
+BIN := $(B)/towerscope
+
+VERSION := 0.1.0
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
+            -Wwrite-strings -Wundef -Wformat=2 $(if $(filter 1,$(WERROR)),-Werror)
+CPPFLAGS += -I. -I$(B)/gen -D_GNU_SOURCE -DTOWERSCOPE_VERSION='"$(VERSION)"'
+CFLAGS ?= -O2 -g
+ALL_CFLAGS = -std=c11 $(WARNINGS) $(SANFLAGS) $(CFLAGS) -MMD -MP -pthread
+LDLIBS = -ldnnl -lncursesw -ltinfo -ljansson -linih -lz -ldl -lm -pthread
+TEST_LDLIBS = -lcmocka -lvterm
+
+# ---- sources: every .c of a folder belongs to it
+PLAIN_SRC := $(wildcard kernels/*.c kernels/cpu/*.c engine/*/*.c datasets/*.c tui/*.c)
+REF_SRC := $(wildcard kernels/ref/*.c)
+ISA_SRC := $(wildcard kernels/cpu/isa/*.c)
+CLI_SRC := $(wildcard cli/*.c)
+MODELS := $(sort $(wildcard engine/model/models/*.ini))
+
+PLAIN_OBJ := $(PLAIN_SRC:%.c=$(B)/%.o)
+REF_OBJ := $(REF_SRC:%.c=$(B)/%.f32.o) $(REF_SRC:%.c=$(B)/%.f64.o)
+ISAS := avx512 avx2 plain
+ISA_OBJ := $(foreach i,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(i).o))
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+GEN_OBJ := $(B)/gen/models.o
+LIB := $(B)/libtowerscope.a
+
+TEST_SRC := $(wildcard tests/*/test_*.c)
+TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
+SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
+
+.PHONY: all run test test-long check-house golden bench install clean help FORCE
+all: $(BIN)
+	$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope
+
+# ---- compiling
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+
+# ref is plain C over a `real` type, built twice
+$(B)/%.f32.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$< (float))
+	$(Q)$(CC) $(CPPFLAGS) -DREF_DOUBLE=0 $(ALL_CFLAGS) -c $< -o $@
+$(B)/%.f64.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$< (double))
+	$(Q)$(CC) $(CPPFLAGS) -DREF_DOUBLE=1 $(ALL_CFLAGS) -c $< -o $@
+
+# one source per kernel, compiled once per instruction set; chosen at run time
+ISA_CFLAGS := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math
+ISA_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512
+ISA_avx2 := -mavx2 -mfma
+ISA_plain :=
+define isa_rule
+$(B)/%.$(1).o: %.c
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$< ($(1)))
+	$$(Q)$$(CC) $$(CPPFLAGS) -DISA_$(1)=1 -DISA_NAME=$(1) $$(ALL_CFLAGS) $(ISA_CFLAGS) $(ISA_$(1)) -c $$< -o $$@
+endef
+$(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
+
+# the model files that come with the program, as C strings
+$(B)/gen/models.c: engine/model/embed.sh $(MODELS)
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)bash engine/model/embed.sh $(MODELS) > $@.tmp && mv $@.tmp $@
+$(B)/gen/models.o: $(B)/gen/models.c
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+
+$(LIB): $(PLAIN_OBJ) $(REF_OBJ) $(ISA_OBJ) $(GEN_OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(BIN): $(CLI_OBJ) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJ) $(LIB) $(LDLIBS)
+
+$(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $< $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
+.PRECIOUS: $(B)/%.o
+
+# ---- using
+run:
+	$(Q).ci/packages run
+	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all
+	$(Q).ci/first-run $(BIN)
+
+test:
+	$(Q).ci/packages test
+	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all tests
+	$(Q)tests/run --bin $(BIN) --build $(B)
+
+test-long:
+	$(Q).ci/packages test
+	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all tests
+	$(Q)tests/run --long --bin $(BIN) --build $(B)
+
+tests: $(TEST_BIN)
+
+install: all
+	$(Q)install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/towerscope
+
+clean:
+	$(Q)rm -rf build
+
+help:
+	@echo 'make             build build/towerscope'
+	@echo 'make run         install what is missing, build, open the console on a training run'
+	@echo 'make test        install what is missing, build, run the tests'
+	@echo 'make test-long   the tests that take minutes'
+	@echo 'make golden      make the golden screens and values again'
+	@echo 'make bench       measure, beside PyTorch where it is installed'
+	@echo 'make install     PREFIX=$(PREFIX) DESTDIR='
+	@echo 'Knobs: V=1 WERROR=1 SANITIZE=address|thread CUDA=auto|0|1'
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,22 @@
+/* The subcommands of towerscope: one file each, one row in main.c's table. Only cli/ prints and exits. */
+#ifndef TOWERSCOPE_CLI_CLI_H
+#define TOWERSCOPE_CLI_CLI_H
+
+#include "kernels/status.h"
+
+/* Exit codes of the contract. */
+enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3, EXIT_NOT_FOUND = 4,
+                 EXIT_INTERRUPTED = 130 };
+
+struct subcommand {
+    const char *name;
+    int (*main)(int argc, char **argv); /* argv[0] is the subcommand's name; returns an exit code */
+    const char *sentence;               /* for `towerscope --help`; NULL: not listed */
+};
+
+/* Print "towerscope: <sentence of the last failure>" to stderr and give the exit code that fits the status. */
+int cli_fail(enum status status);
+
+int command_doctor(int argc, char **argv);
+
+#endif

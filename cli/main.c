@@ -1,0 +1,50 @@
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct subcommand subcommands[] = {
+    {NULL, NULL, NULL},
+};
+
+int cli_fail(enum status status)
+{
+    fprintf(stderr, "towerscope: %s\n", status_text());
+    switch (status) {
+    case STATUS_OK: return EXIT_DONE;
+    case STATUS_REFUSED: return EXIT_REFUSED;
+    case STATUS_NOT_FOUND: return EXIT_NOT_FOUND;
+    case STATUS_INTERRUPTED: return EXIT_INTERRUPTED;
+    default: return EXIT_FAILED;
+    }
+}
+
+static void print_help(FILE *to)
+{
+    fprintf(to, "usage: towerscope COMMAND [options]\n\ncommands (each has --help):\n");
+    for (const struct subcommand *s = subcommands; s->name; s++)
+        if (s->sentence)
+            fprintf(to, "  %-9s %s\n", s->name, s->sentence);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (!name) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+        print_help(stdout);
+        return EXIT_DONE;
+    }
+    if (!strcmp(name, "--version")) {
+        printf("towerscope %s\n", TOWERSCOPE_VERSION);
+        return EXIT_DONE;
+    }
+    for (const struct subcommand *s = subcommands; s->name; s++)
+        if (!strcmp(name, s->name))
+            return s->main(argc - 1, argv + 1);
+    fprintf(stderr, "towerscope: no command \"%s\"; towerscope --help lists them\n", name);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,88 @@
+/* The state of a run as seen from its events: a pure fold, state = apply(state, event). The console, `ls` and
+ * the tests of the stream know a run by this and by nothing else. */
+#ifndef TOWERSCOPE_ENGINE_WIRE_STATE_H
+#define TOWERSCOPE_ENGINE_WIRE_STATE_H
+
+#include "engine/wire/event.h"
+#include "kernels/status.h"
+
+/* Curves: one sample a step event that arrived. Samples are appended; after a resume or a rewind those beyond
+ * the step gone back to are dropped. */
+struct state_curve_point {
+    int64_t step;
+    double loss, cross_entropy, grad_norm, grad_norm_mean;
+    double loss_min, loss_max, grad_norm_max;
+    int64_t first_tower; /* index into state.tower_points of tower_count entries */
+    int32_t tower_count;
+    bool applied; /* a wrong rule was in force */
+};
+
+struct state_tower_point {
+    float loss, grad_norm;
+};
+
+enum state_marker_kind {
+    MARKER_TOWERS, MARKER_COMMAND, MARKER_ALARM, MARKER_EVAL, MARKER_CHECKPOINT, MARKER_RESUME, MARKER_REWIND,
+    MARKER_NOTE
+};
+
+struct state_marker {
+    enum state_marker_kind kind;
+    int64_t step;
+    char *text; /* short: "towers 2→4" is written with plain "->" */
+};
+
+struct state_log_line {
+    double time;
+    int64_t step; /* unknown: WIRE_UNKNOWN_INT */
+    enum event_kind kind;
+    int level;    /* 0 info, 1 warning, 2 error */
+    char *text;   /* the event in words */
+};
+
+struct run_state {
+    bool started, ended, crashed; /* crashed: set by state_crashed() when a stream ends without run_end */
+    int64_t last_seq, events;
+    int64_t missing;              /* seq numbers that were skipped over (a hole in the record) */
+    char phase[16];               /* last state event: starting, training, paused, ... */
+    double start_time, last_time; /* of the events */
+    struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase; /* the newest of each;
+                                     kind EVENT_NONE: none yet */
+    struct event alarm;           /* the newest of level warning or error */
+    double best_precision;        /* of the evaluations; unknown: none */
+    int64_t best_step;
+    int64_t device_count;
+    struct event *devices;        /* newest device event by device */
+    int64_t images_count;
+    struct event *images;         /* image events of the newest step asked for */
+
+    int64_t point_count;
+    struct state_curve_point *points;
+    int64_t tower_point_count;
+    struct state_tower_point *tower_points;
+    int64_t marker_count;
+    struct state_marker *markers;
+    int64_t log_count;
+    struct state_log_line *log;   /* bounded: the oldest go */
+    int64_t log_dropped;
+
+    struct state_memory *memory;  /* owner of the above */
+};
+
+/* An empty state; NULL when there is no memory. Free with state_free (NULL is fine). */
+struct run_state *state_new(void);
+void state_free(struct run_state *state);
+
+/* Fold one event in; the event's own memory may go afterwards. STATUS_NO_MEMORY leaves the state usable. */
+enum status state_apply(struct run_state *state, const struct event *event);
+
+/* The stream ended without run_end: `text` is what to tell (NULL: a default). */
+enum status state_crashed(struct run_state *state, const char *text);
+
+/* A copy for seeking in a replay; NULL when there is no memory. */
+struct run_state *state_copy(const struct run_state *state);
+
+/* An event in words, as the Log screen shows it, into `out` (cut to size). Returns its level (0..2). */
+int event_words(const struct event *event, char *out, size_t size);
+
+#endif

@@ -1,0 +1,164 @@
+/* Devices: one small table of functions. Plan an operation once, run it many times.
+ *
+ * `ref` (plain C, built in float and in double) is the oracle; `cpu` is oneDNN and our own vector kernels;
+ * `cuda` is a plugin. The elements of a device's buffers are its `real`: float everywhere but in ref64.
+ *
+ * Streams: a stream is an order of execution. On the CPU work is done when the call returns (the stream names
+ * a worker and the threads it may split an operation over); on an asynchronous device it is queued, and
+ * device_poll() tells when it is done. Code that drives towers is the same for both: device_each() hands it a
+ * stream per item, on the CPU from the workers of the device's pool, elsewhere in order on the calling thread.
+ *
+ * Forward bits of an image never depend on the other images of the batch or on their number (2 or more).
+ * Sums over images, towers and parameters are made in a fixed order: the same settings give the same bytes. */
+#ifndef TOWERSCOPE_KERNELS_DEVICE_H
+#define TOWERSCOPE_KERNELS_DEVICE_H
+
+#include "kernels/op.h"
+
+#define DEVICE_API 1 /* raised when this table changes; a plugin with another number is refused */
+#define PLAN_MAX_OPS 8
+
+struct device;
+struct stream;
+struct plan;
+
+/* A piece of a buffer of a device. `bytes` counts; data is host memory only where device_info.host_memory. */
+struct span {
+    void *data;
+    size_t bytes;
+};
+
+struct device_info {
+    char name[32];         /* "cpu", "ref", "cuda:0": as --devices names it */
+    char description[128]; /* the processor or GPU, in words */
+    int element_bytes;     /* sizeof(real): 4, or 8 for ref64 */
+    int threads;           /* workers of a CPU device, else 0 */
+    char isa[16];          /* "avx512", "avx2", "plain"; "" where it means nothing */
+    bool host_memory;      /* spans are readable by the host */
+    bool asynchronous;
+    long long memory_bytes; /* 0: unknown */
+};
+
+/* What is to be planned: operations that follow one another, the first of them reading the group's input. */
+struct plan_request {
+    const struct op *ops;
+    int count;
+    int images;           /* the plan runs exactly this many */
+    bool training;        /* false: forward only, nothing is saved */
+    bool input_gradient;  /* false for the first layer: dx is not wanted */
+    const char *force;    /* name of an implementation, or NULL: the device chooses */
+};
+
+struct plan_info {
+    int taken;              /* operations from the front of the request that this plan does, at least 1 */
+    char implementation[64];
+    size_t saved_bytes;     /* written by forward, read by backward: one per plan and tower */
+    size_t scratch_bytes;   /* free again after each call: one per worker, the largest wins */
+    size_t prepared_bytes;  /* made from the parameters by prepare(), shared by all towers; its content and
+                               size depend on ops and implementation only, not on `images` */
+    bool backward_reads_x;  /* backward reads the group's input ... */
+    bool backward_reads_y;  /* ... or output: else those buffers may be reused after forward */
+};
+
+/* Memory of one group for one call. Unused spans are {NULL, 0}. params[i] and grads[i] belong to the i-th
+ * taken operation ({NULL, 0} when it has no parameter). x and y, dx and dy never overlap. */
+struct plan_args {
+    struct span x, y;   /* [images][in], [images][out] */
+    struct span dy, dx; /* backward; dx.data NULL when not wanted. dy may be destroyed by the call */
+    struct span params[PLAN_MAX_OPS];
+    struct span grads[PLAN_MAX_OPS]; /* backward writes (does not add to) the sum over the images */
+    struct span saved, scratch, prepared;
+};
+
+/* Softmax cross-entropy of one tower. losses[i] = log(sum_c exp(logit_c - m)) + m - logit_label, m the largest
+ * logit. probabilities may be NULL. dlogits (NULL: not wanted) = (p - onehot) * scale, scale = 1/images. */
+struct loss_args {
+    int images, classes;
+    struct span logits;        /* [images][classes] real */
+    const int32_t *labels;     /* host memory, 0 <= label < classes */
+    double scale;
+    struct span losses;        /* [images] real */
+    struct span probabilities; /* [images][classes] real */
+    struct span dlogits;       /* [images][classes] real */
+};
+
+/* One parameter tensor inside the flat buffer of all parameters. */
+struct segment {
+    size_t offset, count; /* in elements */
+    double weight_decay;  /* 0 for biases: the term is wd * sum(w^2) / 2, its gradient wd * w */
+};
+
+#define COMBINE_MAX_TOWERS 1024
+
+/* Average of the towers' gradients, weighted, in tower order. A tower's gradient is that of its total loss:
+ * G_k = gradients[k] + weight_decay * parameters, formed on the fly. average = sum_k weights[k] * G_k.
+ * Towers with weight 0 are skipped (their buffers are not read). Sums are in double over fixed blocks, so
+ * that the number of threads does not change them. */
+struct combine_args {
+    int towers;
+    const struct span *gradients; /* [towers] flat buffers of cross-entropy gradients */
+    const double *weights;        /* [towers] share of the step's images; they add up to 1 */
+    struct span parameters;
+    const struct segment *segments;
+    int segment_count;
+    bool want_dots;               /* fill dots[] */
+    struct span average;          /* out: flat */
+    double *norms2;               /* out [towers]: |G_k|^2 */
+    double *dots;                 /* out [towers]: G_k . average */
+    double *segment_norms2;       /* out [segment_count] or NULL: |average|^2 by tensor */
+    double *average_norm2;        /* out */
+};
+
+/* One optimizer step over the flat buffers, in one pass:
+ *   g = gradient_scale * average;  m = momentum * velocity + g (velocity NULL: m = g);  w -= learning_rate * m
+ *   shadow -= (1 - ema_decay) * (shadow - w) (shadow NULL: none) */
+struct update_args {
+    struct span parameters, average, velocity, shadow;
+    const struct segment *segments;
+    int segment_count;
+    double learning_rate, momentum, gradient_scale, ema_decay;
+    double *parameter_norms2; /* out [segment_count]: sum(w^2) after the update (the next step's decay terms) */
+    double *update_norms2;    /* out [segment_count]: |change of w|^2 */
+};
+
+struct device_ops {
+    int api;
+    const char *name;
+    /* threads: 0 = one per processor in the affinity mask (CPU devices). isa NULL: the best there is. */
+    enum status (*open)(int index, int threads, const char *isa, struct device **out);
+    void (*close)(struct device *);
+    enum status (*describe)(const struct device *, struct device_info *out);
+    enum status (*buffer_new)(struct device *, size_t bytes, struct span *out); /* zeroed, 64-byte aligned */
+    void (*buffer_free)(struct device *, struct span buffer);
+    /* Host float values to and from the device's real; asynchronous where the device is. */
+    enum status (*write)(struct device *, struct stream *, struct span to, const float *from, size_t count);
+    enum status (*read)(struct device *, struct stream *, float *to, struct span from, size_t count);
+    /* Device to device, raw bytes. */
+    enum status (*copy)(struct device *, struct stream *, struct span to, struct span from);
+    enum status (*plan)(struct device *, const struct plan_request *, struct plan **out);
+    const struct plan_info *(*plan_info)(const struct plan *);
+    void (*plan_free)(struct plan *);
+    enum status (*prepare)(struct stream *, const struct plan *, const struct plan_args *); /* NULL: nothing to */
+    enum status (*forward)(struct stream *, const struct plan *, const struct plan_args *);
+    enum status (*backward)(struct stream *, const struct plan *, const struct plan_args *);
+    enum status (*loss)(struct stream *, const struct loss_args *);
+    /* These two use the whole device; no stream of it may be at work. */
+    enum status (*combine)(struct device *, const struct combine_args *);
+    enum status (*update)(struct device *, const struct update_args *);
+    /* Call work(context, item, stream) for item 0..count-1. At most `workers` (see device_workers) at once, and
+     * worker w is never at two items. The same count gives the same split of each item. Returns when all
+     * returned; the first failure in item order is the result (its text is carried over). */
+    enum status (*each)(struct device *, int count,
+                        enum status (*work)(void *context, int item, int worker, struct stream *), void *context);
+    int (*workers)(const struct device *, int count); /* how many items each() runs at once for this count */
+    enum status (*poll)(struct device *);             /* STATUS_OK: all done, STATUS_BUSY, or a failure */
+    void *(*extra)(struct device *, const char *name); /* optional (NULL): telemetry, collectives */
+};
+
+/* What the rest of the program holds: a table and an open device. */
+struct device_handle {
+    const struct device_ops *ops;
+    struct device *device;
+};
+
+#endif
