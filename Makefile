@@ -80,15 +80,16 @@ $(B)/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
-# ref is plain C over a `real` type, built twice
+# ref is plain C over a `real` type, built twice; -O3 so that gcc turns its plain loops into vectors
+REF_CFLAGS := -O3
 $(B)/%.f32.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$< (float))
-	$(Q)$(CC) $(CPPFLAGS) -DREF_DOUBLE=0 $(ALL_CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -DREF_DOUBLE=0 $(ALL_CFLAGS) $(REF_CFLAGS) -c $< -o $@
 $(B)/%.f64.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$< (double))
-	$(Q)$(CC) $(CPPFLAGS) -DREF_DOUBLE=1 $(ALL_CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -DREF_DOUBLE=1 $(ALL_CFLAGS) $(REF_CFLAGS) -c $< -o $@
 
 # one source per kernel, compiled once per instruction set; chosen at run time
 ISA_CFLAGS := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math

@@ -50,4 +50,9 @@ double op_flops(const struct op *op);
  * window->kernel_h, kernel_w and stride are read. */
 struct shape op_same_padding(struct shape in, int channels_out, struct op_window *window);
 
+/* Whether the description is whole: sizes positive, output following from input and window, each padding
+ * smaller than the kernel (so that every window touches the image). STATUS_INTERNAL if not: whoever built the
+ * description is at fault. For plan() of every device. */
+enum status op_verify(const struct op *op);
+
 #endif
