@@ -16,7 +16,7 @@ struct net_options {
 
 /* Sizes, known before anything is allocated. */
 struct net_sizes {
-    size_t arena_bytes;    /* a tower's: activations, gradients of activations, saved, input, logits, losses */
+    size_t arena_bytes; /* a tower's: activations, gradients of activations, saved, input, logits, losses */
     size_t gradient_bytes; /* a tower's flat gradient */
     size_t scratch_bytes;  /* a worker's */
     size_t prepared_bytes; /* once for all towers */
@@ -31,8 +31,8 @@ struct net_group {
 };
 
 /* The model and the device must outlive the net. STATUS_UNSUPPORTED: an operation no implementation takes. */
-enum status net_plan(const struct model *model, struct device_handle device, const struct net_options *options,
-                     struct net **out);
+enum status net_plan(const struct model *model, struct device_handle device,
+                     const struct net_options *options, struct net **out);
 void net_free(struct net *net);
 struct net_sizes net_sizes(const struct net *net);
 int net_groups(const struct net *net, const struct net_group **groups);

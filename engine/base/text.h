@@ -1,0 +1,22 @@
+/* Reading words and numbers strictly, and naming the nearest of the words that were expected. */
+#ifndef TOWERSCOPE_ENGINE_BASE_TEXT_H
+#define TOWERSCOPE_ENGINE_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The whole of `text` as a decimal number: a dot whatever the locale, no spaces, no hexadecimal, no "inf" or
+ * "nan", nothing after it. false: it is not one (*out is untouched). */
+bool text_real(const char *text, double *out);
+
+/* text_real() or a quotient of two of them, "0.001/9"; the divisor is not 0 and the result is finite. */
+bool text_quotient(const char *text, double *out);
+
+/* The whole of `text` as a whole number, "-12". false: it is not one, or does not fit. */
+bool text_integer(const char *text, int64_t *out);
+
+/* The one of names[count] that differs from `word` by the fewest letters put in, left out, changed or swapped
+ * (the earliest wins a tie); NULL when count is 0. The names are not copied. */
+const char *text_nearest(const char *word, const char *const *names, int count);
+
+#endif
