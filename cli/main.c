@@ -7,28 +7,30 @@ static const struct subcommand subcommands[] = {
     {NULL, NULL, NULL},
 };
 
-int cli_fail(enum status status)
-{
+int cli_fail(enum status status) {
     fprintf(stderr, "towerscope: %s\n", status_text());
     switch (status) {
-    case STATUS_OK: return EXIT_DONE;
-    case STATUS_REFUSED: return EXIT_REFUSED;
-    case STATUS_NOT_FOUND: return EXIT_NOT_FOUND;
-    case STATUS_INTERRUPTED: return EXIT_INTERRUPTED;
-    default: return EXIT_FAILED;
+    case STATUS_OK:
+        return EXIT_DONE;
+    case STATUS_REFUSED:
+        return EXIT_REFUSED;
+    case STATUS_NOT_FOUND:
+        return EXIT_NOT_FOUND;
+    case STATUS_INTERRUPTED:
+        return EXIT_INTERRUPTED;
+    default:
+        return EXIT_FAILED;
     }
 }
 
-static void print_help(FILE *to)
-{
+static void print_help(FILE *to) {
     fprintf(to, "usage: towerscope COMMAND [options]\n\ncommands (each has --help):\n");
     for (const struct subcommand *s = subcommands; s->name; s++)
         if (s->sentence)
             fprintf(to, "  %-9s %s\n", s->name, s->sentence);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {
         print_help(stderr);

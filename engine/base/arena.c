@@ -13,8 +13,7 @@ struct arena_block {
 
 enum { BLOCK = 8192, ALIGN = _Alignof(max_align_t) };
 
-void *arena_alloc(struct arena *arena, size_t size)
-{
+void *arena_alloc(struct arena *arena, size_t size) {
     if (size > (size_t)-1 - BLOCK)
         return NULL;
     size = (size + ALIGN - 1) / ALIGN * ALIGN;
@@ -33,22 +32,19 @@ void *arena_alloc(struct arena *arena, size_t size)
     return memset(piece, 0, size);
 }
 
-void *arena_array(struct arena *arena, size_t count, size_t size)
-{
+void *arena_array(struct arena *arena, size_t count, size_t size) {
     if (size != 0 && count > (size_t)-1 / size)
         return NULL;
     return arena_alloc(arena, count * size);
 }
 
-char *arena_string(struct arena *arena, const char *text)
-{
+char *arena_string(struct arena *arena, const char *text) {
     size_t size = strlen(text) + 1;
     char *copy = arena_alloc(arena, size);
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-char *arena_format(struct arena *arena, const char *format, ...)
-{
+char *arena_format(struct arena *arena, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
@@ -62,8 +58,7 @@ char *arena_format(struct arena *arena, const char *format, ...)
     return text;
 }
 
-void arena_reset(struct arena *arena)
-{
+void arena_reset(struct arena *arena) {
     if (!arena->first)
         return;
     struct arena_block *rest = arena->first->next;
@@ -76,8 +71,7 @@ void arena_reset(struct arena *arena)
     arena->used = 0;
 }
 
-void arena_free(struct arena *arena)
-{
+void arena_free(struct arena *arena) {
     arena_reset(arena);
     free(arena->first);
     *arena = (struct arena){0};
