@@ -1,0 +1,52 @@
+/* Operations that follow one another, planned on a device for a number of images, with every buffer guarded:
+ * what engine/model does with a network, laid open for tests. */
+#ifndef TOWERSCOPE_TESTS_SUPPORT_CHAIN_H
+#define TOWERSCOPE_TESTS_SUPPORT_CHAIN_H
+
+#include "tests/support/guarded.h"
+
+enum { CHAIN_MAX = 16 };
+
+struct chain_group { /* operations that one plan does */
+    struct plan *plan;
+    const struct plan_info *info;
+    int first, taken;
+    struct guarded saved, prepared;
+};
+
+struct chain {
+    struct device_handle device;
+    struct op ops[CHAIN_MAX];
+    int count, images, groups;
+    bool training, input_gradient;
+    struct chain_group group[CHAIN_MAX];
+    struct guarded value[CHAIN_MAX + 1];    /* [0] the input, [g + 1] the output of group g */
+    struct guarded gradient[CHAIN_MAX + 1]; /* of value[]; [0] empty when the input's is not wanted */
+    struct guarded parameter[CHAIN_MAX], parameter_gradient[CHAIN_MAX]; /* by operation */
+    struct guarded scratch;
+};
+
+/* Plan and allocate; everything written by the device is poisoned. force as in plan_request. Failures are
+ * returned, so that a test may skip an implementation that a device lacks. */
+enum status chain_open(struct chain *chain, struct device_handle device, const struct op *ops, int count,
+                       int images, bool training, bool input_gradient, const char *force);
+void chain_close(struct chain *chain);
+
+/* Shape of an image in value[boundary]. */
+struct shape chain_shape(const struct chain *chain, int boundary);
+
+/* Prepare, forward, backward on a stream; from any thread. */
+enum status chain_prepare(struct chain *chain, struct stream *stream);
+enum status chain_forward(struct chain *chain, struct stream *stream);
+enum status chain_backward(struct chain *chain, struct stream *stream);
+
+/* Poison what does not last: the scratch memory. */
+void chain_forget_scratch(struct chain *chain);
+
+/* Between forward and backward: poison the values that no plan says it reads. */
+void chain_forget_unread(struct chain *chain);
+
+/* Fail the test when anything was written outside its buffer. */
+void chain_check_guards(const struct chain *chain, const char *when);
+
+#endif
