@@ -1,5 +1,6 @@
 #include "kernels/registry.h"
 
+#include "kernels/cpu/cpu.h"
 #include "kernels/ref/ref.h"
 
 #include <stdio.h>
@@ -15,6 +16,7 @@ static const struct kind {
     const char *reason;
 } kinds[] = {
     {"cuda", true, true, NULL, "this build has no CUDA plugin"},
+    {"cpu", false, true, &cpu_device_ops, ""},
     {"ref", false, true, &ref_device_ops, ""},
     {"ref64", false, false, &ref64_device_ops, ""},
 };
