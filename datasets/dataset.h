@@ -1,6 +1,7 @@
 /* Labelled images, held in memory as bytes, and the way they become a step's input.
  *
- * A data set is recognised by its content, never by its file's name; every label is checked when it is read. */
+ * A data set is recognised by its content, never by its file's name; every label is checked when it is read.
+ */
 #ifndef TOWERSCOPE_DATASETS_DATASET_H
 #define TOWERSCOPE_DATASETS_DATASET_H
 
@@ -22,11 +23,11 @@ struct dataset {
     int classes;
     char **class_names; /* [classes], or NULL */
     struct image_set train, test;
-    char *notes;        /* warnings of reading, a line each; "" when there are none */
+    char *notes; /* warnings of reading, a line each; "" when there are none */
 };
 
 struct dataset_options {
-    uint64_t seed;              /* of the generated set */
+    uint64_t seed;                           /* of the generated set */
     int64_t generated_train, generated_test; /* 0: 10,000 and 2,000 */
 };
 
@@ -41,8 +42,8 @@ void dataset_close(struct dataset *data);
 void dataset_visit(void (*visit)(void *context, const char *name, bool found, const char *where),
                    void *context);
 
-/* Write the images as CIFAR-10 binary files (data_batch_1..5.bin, test_batch.bin, batches.meta.txt) into a new
- * or empty folder. Needs 32x32x3 and at most 256 classes. */
+/* Write the images as CIFAR-10 binary files (data_batch_1..5.bin, test_batch.bin, batches.meta.txt) into a
+ * new or empty folder. Needs 32x32x3 and at most 256 classes. */
 enum status dataset_write_cifar10(const struct dataset *data, const char *folder);
 
 #endif

@@ -1,5 +1,5 @@
-/* From bytes to the network's input: crop, flip, brightness, contrast, standardise (NUMERICS in ARCHITECTURE.md).
- * What happens to an image is keyed by (seed, epoch, sample), never by tower or thread. */
+/* From bytes to the network's input: crop, flip, brightness, contrast, standardise (NUMERICS in
+ * ARCHITECTURE.md). What happens to an image is keyed by (seed, epoch, sample), never by tower or thread. */
 #ifndef TOWERSCOPE_DATASETS_DISTORT_H
 #define TOWERSCOPE_DATASETS_DISTORT_H
 
@@ -27,7 +27,7 @@ struct distortion_draw {
     bool flip;
     float brightness, contrast; /* added; factor. 0 and 1 when off */
 };
-struct distortion_draw distort_draw(const struct image_set *set, int64_t sample, int size, unsigned distortions,
-                                    uint64_t seed, int64_t epoch);
+struct distortion_draw distort_draw(const struct image_set *set, int64_t sample, int size,
+                                    unsigned distortions, uint64_t seed, int64_t epoch);
 
 #endif

@@ -1,7 +1,7 @@
 /* Batches ahead of need: threads of its own distort the next steps' images while the towers compute.
  *
- * Batches come in order: batch i of the epoch holds the images order[position .. position+images). An epoch ends
- * with a short batch, so that every image is used once. */
+ * Batches come in order: batch i of the epoch holds the images order[position .. position+images). An epoch
+ * ends with a short batch, so that every image is used once. */
 #ifndef TOWERSCOPE_DATASETS_LOADER_H
 #define TOWERSCOPE_DATASETS_LOADER_H
 
@@ -11,10 +11,10 @@ struct loader;
 
 struct loader_options {
     uint64_t seed;
-    int size;              /* side of the square the network sees */
+    int size; /* side of the square the network sees */
     unsigned distortions;
-    int threads;           /* 0: work is done in loader_next, by the caller */
-    int ahead;             /* batches kept ready, at least 1 */
+    int threads; /* 0: work is done in loader_next, by the caller */
+    int ahead;   /* batches kept ready, at least 1 */
 };
 
 /* Where the next batch begins. */
@@ -26,9 +26,9 @@ struct loader_place {
 struct batch {
     struct loader_place place; /* of its first image */
     int64_t images;
-    float *pixels;             /* [images][size][size][c]; 64-byte aligned */
-    int32_t *labels;           /* [images] */
-    int64_t *samples;          /* [images] index in the set */
+    float *pixels;    /* [images][size][size][c]; 64-byte aligned */
+    int32_t *labels;  /* [images] */
+    int64_t *samples; /* [images] index in the set */
 };
 
 /* The set must outlive the loader. batch: images of a full batch (>= 1). */
@@ -36,8 +36,8 @@ enum status loader_open(const struct image_set *set, const struct loader_options
                         struct loader_place place, int64_t batch, struct loader **out);
 void loader_close(struct loader *loader);
 
-/* The next batch; valid until the next call of loader_next or loader_close. No allocation. Waits only when the
- * threads are behind: seconds waited in *waited (may be NULL). */
+/* The next batch; valid until the next call of loader_next or loader_close. No allocation. Waits only when
+ * the threads are behind: seconds waited in *waited (may be NULL). */
 enum status loader_next(struct loader *loader, const struct batch **out, double *waited);
 
 /* Go on from another place or with another batch size; what was made ahead and does not fit is dropped.

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Fill order[0..count-1] with the permutation of 0..count-1 of this epoch (Fisher-Yates over a keyed stream). */
+/* Fill order[0..count-1] with the permutation of 0..count-1 of this epoch (Fisher-Yates over a keyed stream).
+ */
 void order_epoch(uint64_t seed, int64_t epoch, int64_t count, uint32_t *order);
 
 /* Shard k of n towers of a batch of `images`: contiguous, the first (images mod n) shards hold one more.

@@ -1,0 +1,195 @@
+/* A shape is given by its signed distance in pixels from the outline (negative inside), exact near the
+ * outline, where the coverage of a pixel is taken from it. Place, size, angle, stroke, colours and ground
+ * vary; none of them says anything about the class. In particular the shape is lighter than its ground as
+ * often as darker, so that no sum over pixels tells classes apart: a linear model fails here, and one that
+ * finds edges first does not. */
+#include "datasets/shapes.h"
+
+#include <math.h>
+
+#include "engine/base/random.h"
+
+const char *const shape_names[SHAPE_KINDS] = {"disc",  "ring", "square",   "frame", "triangle",
+                                              "cross", "star", "crescent", "bar",   "corner"};
+
+struct pose {
+    float x, y, cosine, sine; /* centre, angle */
+    float radius, stroke;     /* half the size; half the width of lines */
+};
+
+static inline float least(float a, float b) {
+    return a < b ? a : b;
+}
+
+static inline float most(float a, float b) {
+    return a > b ? a : b;
+}
+
+static inline float magnitude(float a) {
+    return a < 0 ? -a : a;
+}
+
+/* Right on the circle to first order, and without a root. */
+static inline float disc(float u, float v, float radius) {
+    return (u * u + v * v - radius * radius) * (0.5f / radius);
+}
+
+static inline float box(float u, float v, float half_width, float half_height) {
+    return most(magnitude(u) - half_width, magnitude(v) - half_height);
+}
+
+static inline float triangle(float u, float v, float radius) {
+    float inner = 0.5f * radius;
+    return most(v, most(0.8660254f * u, -0.8660254f * u) - 0.5f * v) - inner;
+}
+
+/* A pentagram holds the points that are outside at most one of its five lines: the second largest of the
+ * distances. */
+static inline float star(float u, float v, float radius) {
+    static const float normal[5][2] = {{0, 1},
+                                       {0.9510565f, 0.3090170f},
+                                       {0.5877853f, -0.8090170f},
+                                       {-0.5877853f, -0.8090170f},
+                                       {-0.9510565f, 0.3090170f}};
+    float first = -1e9f, second = -1e9f;
+    for (int i = 0; i < 5; i++) {
+        float d = normal[i][0] * u + normal[i][1] * v -
+                  0.4f * radius; /* 0.309 for straight lines: 0.4 is plumper */
+        second = most(second, least(first, d));
+        first = most(first, d);
+    }
+    return second;
+}
+
+/* Signed distance at (u, v), in the shape's own frame. */
+static inline float distance(enum shape_kind kind, const struct pose *p, float u, float v) {
+    float r = p->radius, s = p->stroke;
+    switch (kind) {
+    case SHAPE_DISC:
+        return disc(u, v, r);
+    case SHAPE_RING:
+        return most(disc(u, v, r), -disc(u, v, r - 2 * s));
+    case SHAPE_SQUARE:
+        return box(u, v, 0.85f * r, 0.85f * r);
+    case SHAPE_FRAME:
+        return most(box(u, v, 0.9f * r, 0.9f * r), -box(u, v, 0.9f * r - 2 * s, 0.9f * r - 2 * s));
+    case SHAPE_TRIANGLE:
+        return triangle(u, v, 1.15f * r);
+    case SHAPE_CROSS:
+        return least(box(u, v, r, s), box(u, v, s, r));
+    case SHAPE_STAR:
+        return star(u, v, r);
+    case SHAPE_CRESCENT:
+        return most(disc(u, v, r), -disc(u - 0.55f * r, v, 0.75f * r));
+    case SHAPE_BAR:
+        return box(u, v, r, s);
+    case SHAPE_CORNER: {
+        float arm = 0.85f * r;
+        return least(box(u, v + arm - s, arm, s), box(u + arm - s, v, s, arm));
+    }
+    case SHAPE_KINDS:
+        break;
+    }
+    return 1;
+}
+
+/* Coverage of a row of pixels, 0..1. Called with a constant kind, so that each has a loop of its own. */
+static inline void cover_row(enum shape_kind kind, const struct pose *p, int row, float *restrict cover) {
+    float y = (float)row + 0.5f - p->y;
+    float u0 = p->sine * y, v0 = p->cosine * y;
+    for (int i = 0; i < SHAPE_SIDE; i++) {
+        float x = (float)i + 0.5f - p->x;
+        float d = distance(kind, p, p->cosine * x + u0, v0 - p->sine * x);
+        cover[i] = most(0, least(1, 0.5f - d));
+    }
+}
+
+#define COVER(kind)                                                                                          \
+    case kind:                                                                                               \
+        for (int row = 0; row < SHAPE_SIDE; row++)                                                           \
+            cover_row(kind, pose, row, cover + row * SHAPE_SIDE);                                            \
+        break
+
+static void cover_picture(enum shape_kind kind, const struct pose *pose,
+                          float cover[SHAPE_SIDE * SHAPE_SIDE]) {
+    switch (kind) {
+        COVER(SHAPE_DISC);
+        COVER(SHAPE_RING);
+        COVER(SHAPE_SQUARE);
+        COVER(SHAPE_FRAME);
+        COVER(SHAPE_TRIANGLE);
+        COVER(SHAPE_CROSS);
+        COVER(SHAPE_STAR);
+        COVER(SHAPE_CRESCENT);
+        COVER(SHAPE_BAR);
+        COVER(SHAPE_CORNER);
+    case SHAPE_KINDS:
+        break;
+    }
+}
+
+static float between(struct random *random, float low, float high) {
+    return low + (high - low) * random_float(random);
+}
+
+struct paint {
+    float ground[3], slope_x[3], slope_y[3]; /* the ground's colour and how it changes across the picture */
+    float shape[3];
+    float grain; /* width of the noise */
+};
+
+/* Two colours that differ in lightness by enough to be seen, either way round. */
+static struct paint mix_paint(struct random *random) {
+    struct paint paint;
+    float middle = between(random, 95, 160), half = between(random, 38, 70);
+    float sign = random_u32(random) >> 31 ? 1.0f : -1.0f;
+    for (int c = 0; c < 3; c++) {
+        paint.ground[c] = middle - sign * half + between(random, -25, 25);
+        paint.shape[c] = middle + sign * half + between(random, -25, 25);
+        paint.slope_x[c] = between(random, -0.8f, 0.8f);
+        paint.slope_y[c] = between(random, -0.8f, 0.8f);
+    }
+    paint.grain = between(random, 4, 20);
+    return paint;
+}
+
+/* One row from its coverage; noise: a byte a value. */
+static void paint_row(const struct paint *paint, int row, const float *restrict cover,
+                      const uint8_t *restrict noise, uint8_t *restrict pixels) {
+    float y = (float)row - 0.5f * SHAPE_SIDE, grain = paint->grain / 256;
+    for (int i = 0; i < SHAPE_SIDE; i++) {
+        float x = (float)i - 0.5f * SHAPE_SIDE;
+        for (int c = 0; c < 3; c++) {
+            float ground = paint->ground[c] + paint->slope_x[c] * x + paint->slope_y[c] * y;
+            float value =
+                ground + cover[i] * (paint->shape[c] - ground) + ((float)noise[3 * i + c] - 127.5f) * grain;
+            pixels[3 * i + c] = (uint8_t)most(0, least(255, value + 0.5f));
+        }
+    }
+}
+
+void shape_draw(enum shape_kind kind, uint64_t seed, uint64_t index, uint8_t *pixels) {
+    enum { ROW = 3 * SHAPE_SIDE, BLOCKS = ROW / 16 };
+    struct random random = random_begin(seed, RANDOM_GENERATED_DATA, index);
+    struct pose pose;
+    pose.x = between(&random, 13, 19);
+    pose.y = between(&random, 13, 19);
+    pose.radius = between(&random, 7, 10);
+    pose.stroke = between(&random, 1.25f, 2);
+    float angle = between(&random, 0, 6.2831853f);
+    pose.cosine = cosf(angle);
+    pose.sine = sinf(angle);
+    struct paint paint = mix_paint(&random);
+    float cover[SHAPE_SIDE * SHAPE_SIDE];
+    cover_picture(kind, &pose, cover);
+    uint64_t counter = random.counter;
+    for (int row = 0; row < SHAPE_SIDE; row++) {
+        uint32_t noise[BLOCKS][4];
+        uint8_t bytes[ROW];
+        for (int i = 0; i < BLOCKS; i++)
+            random_block(&random.key, counter++, noise[i]);
+        for (int i = 0; i < ROW; i++) /* by value, not by memory: the same on machines of either byte order */
+            bytes[i] = (uint8_t)(noise[i / 16][i / 4 % 4] >> (i % 4 * 8));
+        paint_row(&paint, row, cover + row * SHAPE_SIDE, bytes, pixels + row * ROW);
+    }
+}
