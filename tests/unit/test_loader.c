@@ -1,10 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 #include "datasets/distort.h"
 #include "datasets/loader.h"

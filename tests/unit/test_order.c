@@ -1,6 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 #include "datasets/order.h"
 
