@@ -11,7 +11,7 @@ struct net;
 struct net_options {
     int images;
     bool training;     /* false: forward only (evaluation) */
-    const char *force; /* implementation to force, or NULL */
+    const char *force; /* implementation to force where the device has it, or NULL */
 };
 
 /* Sizes, known before anything is allocated. */
@@ -22,7 +22,8 @@ struct net_sizes {
     size_t prepared_bytes; /* once for all towers */
 };
 
-/* One group of operations done by one plan, for `doctor --plan` and the phase tables. */
+/* One group of operations done by one plan, for `doctor --plan` and the phase tables. A group that is only a
+ * part of a layer is called by it: "conv1.bias". */
 struct net_group {
     const struct plan_info *info;
     int first_op, op_count;
@@ -30,26 +31,35 @@ struct net_group {
     double flops;     /* forward, an image */
 };
 
-/* The model and the device must outlive the net. STATUS_UNSUPPORTED: an operation no implementation takes. */
+/* The model and the device must outlive the net. STATUS_UNSUPPORTED: an operation no implementation takes;
+ * STATUS_NO_MEMORY: also when a size can't be counted. Free with net_free (NULL is fine). */
 enum status net_plan(const struct model *model, struct device_handle device,
                      const struct net_options *options, struct net **out);
 void net_free(struct net *net);
 struct net_sizes net_sizes(const struct net *net);
 int net_groups(const struct net *net, const struct net_group **groups);
 
-/* A tower's memory: made for the largest net it will serve. */
+/* Whether one prepared memory serves both nets: the same model, device, groups and implementations. When not,
+ * each has its own. */
+bool net_shares_prepared(const struct net *a, const struct net *b);
+
+/* A tower's memory, made by buffer_new (so that the padding of the gradient is 0): of the largest sizes of
+ * the nets it will serve, which need not be those for the most images. One that is too small is
+ * STATUS_INTERNAL. */
 struct net_memory {
     struct span arena;    /* net_sizes.arena_bytes */
-    struct span gradient; /* flat */
+    struct span gradient; /* net_sizes.gradient_bytes: flat, as the model's parameters */
 };
 
-/* Where things lie in a tower's arena. */
+/* Where things lie in a tower's arena. Logits, losses and probabilities stay until the next step's are made;
+ * the input is written before net_forward and is gone afterwards. */
 struct span net_input(const struct net *net, const struct net_memory *memory);         /* [images][h][w][c] */
 struct span net_logits(const struct net *net, const struct net_memory *memory);        /* [images][classes] */
 struct span net_losses(const struct net *net, const struct net_memory *memory);        /* [images] */
 struct span net_probabilities(const struct net *net, const struct net_memory *memory); /* [images][classes] */
-/* Output of a layer after forward, when it is still there (the planner may have fused or reused it):
- * {NULL, 0} when not. For tests and the share of zero activations. */
+/* Output of a layer between net_forward and net_backward, when it is still there (it may be fused into a
+ * larger group, or backward does not read it): {NULL, 0} when not. For tests and the share of zero
+ * activations. */
 struct span net_activation(const struct net *net, const struct net_memory *memory, int layer);
 
 /* Derive what the plans want from the parameters (transformed weights); once after each update, before any
@@ -66,7 +76,8 @@ enum status net_forward(const struct net *net, struct stream *stream, const stru
 enum status net_loss(const struct net *net, struct stream *stream, const struct net_memory *memory,
                      const int32_t *labels);
 
-/* Gradient of the tower's mean cross-entropy into memory->gradient (every element, padding 0). */
+/* Gradient of the tower's mean cross-entropy into memory->gradient: every tensor is written, the padding
+ * between them is left alone. */
 enum status net_backward(const struct net *net, struct stream *stream, const struct net_memory *memory,
                          struct span parameters, struct span prepared, struct span scratch);
 

@@ -1,12 +1,7 @@
 /* Initial parameters: their distribution, the same from the same seed, and the decay terms they give. */
 #include "engine/model/model.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,13 +2,8 @@
 #include "engine/base/inifile.h"
 #include "engine/base/text.h"
 #include "engine/model/model.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,0 +1,125 @@
+#include "tests/support/net_run.h"
+
+#include "engine/base/random.h"
+#include "tests/support/cmocka.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void must(enum status status) {
+    if (status != STATUS_OK)
+        fail_msg("%s: %s", status_name(status), status_text());
+}
+
+static struct span buffer(struct net_run *run, size_t bytes) {
+    struct span span;
+    must(run->device.ops->buffer_new(run->device.device, bytes, &span));
+    return span;
+}
+
+void net_run_open(struct net_run *run, struct device_handle device, const struct model *model, int images,
+                  bool training) {
+    struct device_info info;
+    must(device.ops->describe(device.device, &info));
+    assert_true(info.host_memory);
+    *run = (struct net_run){
+        .device = device, .model = model, .element = (size_t)info.element_bytes, .images = images};
+    must(net_plan(model, device, &(struct net_options){.images = images, .training = training}, &run->net));
+    struct net_sizes sizes = net_sizes(run->net);
+    run->memory.arena = buffer(run, sizes.arena_bytes);
+    run->memory.gradient = buffer(run, sizes.gradient_bytes);
+    run->parameters = buffer(run, model->flat_count * run->element);
+    run->prepared = buffer(run, sizes.prepared_bytes);
+    run->scratch = buffer(run, sizes.scratch_bytes);
+    net_run_poison(run);
+}
+
+void net_run_close(struct net_run *run) {
+    struct span *spans[] = {&run->memory.arena, &run->memory.gradient, &run->parameters, &run->prepared,
+                            &run->scratch};
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
+        run->device.ops->buffer_free(run->device.device, *spans[i]);
+    net_free(run->net);
+    *run = (struct net_run){0};
+}
+
+void net_run_poison(struct net_run *run) {
+    memset(run->memory.arena.data, 0xFF, run->memory.arena.bytes);
+    memset(run->scratch.data, 0xFF, run->scratch.bytes);
+}
+
+static void fill(const struct net_run *run, struct span span, const double *values, size_t count) {
+    assert_true(span.bytes >= count * run->element);
+    for (size_t i = 0; i < count; i++)
+        if (run->element == sizeof(double))
+            ((double *)span.data)[i] = values[i];
+        else
+            ((float *)span.data)[i] = (float)values[i];
+}
+
+struct work {
+    struct net_run *run;
+    const int32_t *labels;
+};
+
+static enum status step(void *context, int item, int worker, struct stream *stream) {
+    (void)item, (void)worker;
+    struct work *work = context;
+    struct net_run *r = work->run;
+    STATUS_TRY(net_prepare(r->net, stream, r->parameters, r->prepared));
+    STATUS_TRY(net_forward(r->net, stream, &r->memory, r->parameters, r->prepared, r->scratch));
+    STATUS_TRY(net_loss(r->net, stream, &r->memory, work->labels));
+    if (net_sizes(r->net).gradient_bytes == 0)
+        return STATUS_OK;
+    return net_backward(r->net, stream, &r->memory, r->parameters, r->prepared, r->scratch);
+}
+
+void net_run_step(struct net_run *run, const double *parameters, const double *pixels,
+                  const int32_t *labels) {
+    fill(run, run->parameters, parameters, run->model->flat_count);
+    fill(run, net_input(run->net, &run->memory), pixels, (size_t)run->images * shape_size(run->model->input));
+    must(run->device.ops->each(run->device.device, 1, step, &(struct work){run, labels}));
+}
+
+double net_run_value(const struct net_run *run, struct span span, size_t i) {
+    assert_true((i + 1) * run->element <= span.bytes);
+    return run->element == sizeof(double) ? ((double *)span.data)[i] : (double)((float *)span.data)[i];
+}
+
+double net_run_mean_loss(const struct net_run *run) {
+    double sum = 0;
+    for (int i = 0; i < run->images; i++)
+        sum += net_run_value(run, net_losses(run->net, &run->memory), (size_t)i);
+    return sum / run->images;
+}
+
+double *net_run_pixels(const struct model *model, int images, uint64_t seed) {
+    size_t count = (size_t)images * shape_size(model->input);
+    double *pixels = malloc(count * sizeof *pixels);
+    assert_non_null(pixels);
+    struct random r = random_begin(seed, RANDOM_TEST, 1);
+    for (size_t i = 0; i < count; i++)
+        pixels[i] = (double)(float)random_normal(&r);
+    return pixels;
+}
+
+int32_t *net_run_labels(const struct model *model, int images, uint64_t seed) {
+    int32_t *labels = malloc((size_t)images * sizeof *labels);
+    assert_non_null(labels);
+    struct random r = random_begin(seed, RANDOM_TEST, 2);
+    for (int i = 0; i < images; i++)
+        labels[i] = (int32_t)random_below(&r, (uint32_t)model->classes);
+    return labels;
+}
+
+double *net_run_parameters(const struct model *model, uint64_t seed) {
+    float *initial = malloc(model->flat_count * sizeof *initial);
+    double *parameters = malloc(model->flat_count * sizeof *parameters);
+    assert_non_null(initial);
+    assert_non_null(parameters);
+    model_initialise(model, seed, initial);
+    for (size_t i = 0; i < model->flat_count; i++)
+        parameters[i] = (double)initial[i];
+    free(initial);
+    return parameters;
+}

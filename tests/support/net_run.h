@@ -1,0 +1,44 @@
+/* One net on one device with all memory it wants, for tests. */
+#ifndef TOWERSCOPE_TESTS_SUPPORT_NET_RUN_H
+#define TOWERSCOPE_TESTS_SUPPORT_NET_RUN_H
+
+#include "engine/model/net.h"
+#include "kernels/registry.h"
+
+struct net_run {
+    struct device_handle device;
+    const struct model *model;
+    struct net *net;
+    struct net_memory memory;
+    struct span parameters, prepared, scratch;
+    size_t element; /* bytes of the device's real */
+    int images;
+};
+
+/* Plan and allocate; memory of the arena and scratch is filled with bytes 0xFF (NaN). The device must be one
+ * of host memory. Fails the test on any error. */
+void net_run_open(struct net_run *run, struct device_handle device, const struct model *model, int images,
+                  bool training);
+void net_run_close(struct net_run *run);
+
+/* Fill all that a step may not rely on with 0xFF again. */
+void net_run_poison(struct net_run *run);
+
+/* Prepare, forward, loss and (training) backward. parameters: flat, model->flat_count; pixels: [images] of
+ * the input's shape; labels [images]. */
+void net_run_step(struct net_run *run, const double *parameters, const double *pixels, const int32_t *labels);
+
+/* A span's values, whatever the device's real is. */
+double net_run_value(const struct net_run *run, struct span span, size_t i);
+
+/* Mean of the losses of the last step. */
+double net_run_mean_loss(const struct net_run *run);
+
+/* Standard normal pixels and random labels, the same for the same seed; to free(). */
+double *net_run_pixels(const struct model *model, int images, uint64_t seed);
+int32_t *net_run_labels(const struct model *model, int images, uint64_t seed);
+
+/* model_initialise in double; to free(). */
+double *net_run_parameters(const struct model *model, uint64_t seed);
+
+#endif
