@@ -127,10 +127,6 @@ enum status chain_forward(struct chain *chain, struct stream *stream) {
     return STATUS_OK;
 }
 
-void chain_forget_scratch(struct chain *chain) {
-    guarded_poison(chain->device, &chain->scratch);
-}
-
 void chain_forget_unread(struct chain *chain) {
     for (int b = 0; b <= chain->groups; b++) {
         bool read = (b < chain->groups && chain->group[b].info->backward_reads_x) ||
@@ -167,4 +163,31 @@ void chain_check_guards(const struct chain *chain, const char *when) {
     }
     CHECK(chain->scratch, "scratch", 0);
 #undef CHECK
+}
+
+/* each() with chains as items: what runs side by side has buffers of its own. */
+struct job {
+    struct chain *chains;
+    chain_step *step;
+};
+
+static enum status job_item(void *context, int item, int worker, struct stream *stream) {
+    struct job *job = context;
+    (void)worker;
+    return job->step(&job->chains[item], stream);
+}
+
+void chain_run_all(struct chain *chains, int count, chain_step *step, const char *what) {
+    struct job job = {chains, step};
+    struct device_handle device = chains[0].device;
+    for (int i = 0; i < count; i++)
+        guarded_poison(device, &chains[i].scratch);
+    expect_ok(device.ops->each(device.device, count, job_item, &job), what);
+    device_finish(device);
+    for (int i = 0; i < count; i++)
+        chain_check_guards(&chains[i], what);
+}
+
+void chain_run(struct chain *chain, chain_step *step, const char *what) {
+    chain_run_all(chain, 1, step, what);
 }

@@ -40,8 +40,12 @@ enum status chain_prepare(struct chain *chain, struct stream *stream);
 enum status chain_forward(struct chain *chain, struct stream *stream);
 enum status chain_backward(struct chain *chain, struct stream *stream);
 
-/* Poison what does not last: the scratch memory. */
-void chain_forget_scratch(struct chain *chain);
+/* Run one of these through the device's each(), with its scratch memory poisoned before and all guards
+ * checked after; fails the test, naming `what`, when it fails. chain_run_all: several chains of one device
+ * side by side. */
+typedef enum status chain_step(struct chain *chain, struct stream *stream);
+void chain_run(struct chain *chain, chain_step *step, const char *what);
+void chain_run_all(struct chain *chains, int count, chain_step *step, const char *what);
 
 /* Between forward and backward: poison the values that no plan says it reads. */
 void chain_forget_unread(struct chain *chain);

@@ -180,30 +180,6 @@ static void set_values(struct chain *chain, const struct inputs *inputs, int fir
     }
 }
 
-/* each() with chains as items: what runs side by side has buffers of its own. */
-struct job {
-    struct chain *chains;
-    enum status (*run)(struct chain *chain, struct stream *stream);
-};
-
-static enum status job_item(void *context, int item, int worker, struct stream *stream) {
-    struct job *job = context;
-    (void)worker;
-    return job->run(&job->chains[item], stream);
-}
-
-static void run(struct chain *chains, int count, enum status (*step)(struct chain *, struct stream *),
-                const char *what) {
-    struct job job = {chains, step};
-    struct device_handle device = chains[0].device;
-    for (int i = 0; i < count; i++)
-        chain_forget_scratch(&chains[i]);
-    expect_ok(device.ops->each(device.device, count, job_item, &job), what);
-    device_finish(device);
-    for (int i = 0; i < count; i++)
-        chain_check_guards(&chains[i], what);
-}
-
 static void expect_near(const char *what, const struct op_check *check, const float *found,
                         const float *expected, size_t count) {
     double difference2 = 0, norm2 = 0, worst = 0, largest = 0;
@@ -291,8 +267,8 @@ static void compare_evaluation(const struct op_check *check, const struct chain 
                          check->force),
               "planning forward only");
     set_values(&chain, inputs, 0);
-    run(&chain, 1, chain_prepare, "prepare (forward only)");
-    run(&chain, 1, chain_forward, "forward (forward only)");
+    chain_run(&chain, chain_prepare, "prepare (forward only)");
+    chain_run(&chain, chain_forward, "forward (forward only)");
     size_t count = (size_t)check->images * shape_size(chain_shape(&chain, chain.groups));
     float *values = floats(count);
     guarded_read(trained->device, &trained->value[trained->groups], values, count);
@@ -321,14 +297,14 @@ enum status op_check(const struct op_check *check) {
     struct inputs inputs = inputs_new(check);
     set_values(&reference, &inputs, 0);
     set_values(&chain, &inputs, 0);
-    run(&reference, 1, chain_forward, "forward of ref64");
-    run(&chain, 1, chain_prepare, "prepare");
-    run(&chain, 1, chain_forward, "forward");
+    chain_run(&reference, chain_forward, "forward of ref64");
+    chain_run(&chain, chain_prepare, "prepare");
+    chain_run(&chain, chain_forward, "forward");
     compare_forward(check, &chain, &reference, &inputs);
     compare_evaluation(check, &chain, &inputs);
-    run(&reference, 1, chain_backward, "backward of ref64");
+    chain_run(&reference, chain_backward, "backward of ref64");
     chain_forget_unread(&chain);
-    run(&chain, 1, chain_backward, "backward");
+    chain_run(&chain, chain_backward, "backward");
     compare_backward(check, &chain, &reference, &inputs);
     inputs_free(&inputs);
     chain_close(&chain);
@@ -354,8 +330,8 @@ static void check_shards_of(const struct op_check *check, const struct chain *wh
             "planning a shard");
         set_values(&shards[s], inputs, first);
     }
-    run(shards, count, chain_prepare, "prepare of shards");
-    run(shards, count, chain_forward, "forward of shards");
+    chain_run_all(shards, count, chain_prepare, "prepare of shards");
+    chain_run_all(shards, count, chain_forward, "forward of shards");
     for (int s = 0; s < count; s++) {
         int first = s == count - 1 ? check->images - size : s * size;
         guarded_read(whole->device, &shards[s].value[shards[s].groups], found, (size_t)size * out);
@@ -391,8 +367,8 @@ enum status op_check_shards(const struct op_check *check) {
     normal_values(inputs.x, (size_t)check->images * shape_size(check->ops[0].in),
                   check->input_scale != 0 ? check->input_scale : 1, check->seed, 999);
     set_values(&whole, &inputs, 0);
-    run(&whole, 1, chain_prepare, "prepare");
-    run(&whole, 1, chain_forward, "forward");
+    chain_run(&whole, chain_prepare, "prepare");
+    chain_run(&whole, chain_forward, "forward");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] <= check->images)
             check_shards_of(check, &whole, &inputs, sizes[i]);
