@@ -22,6 +22,8 @@ static enum status request_check(const struct plan_request *request) {
         return status_fail(STATUS_BAD_INPUT, "plan: no operations were given");
     if (request->images < 1)
         return status_fail(STATUS_BAD_INPUT, "plan: %d images; at least 1 is needed", request->images);
+    for (int i = 0; i < request->count; i++)
+        STATUS_TRY(op_verify(&request->ops[i]));
     return STATUS_OK;
 }
 
