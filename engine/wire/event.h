@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/arena.h"
+#include "kernels/status.h"
+
 #define WIRE_PROTOCOL 1
 #define WIRE_LINE_MAX 65536 /* bytes of a line, newline included */
 #define WIRE_UNKNOWN_INT INT64_MIN
@@ -206,7 +209,9 @@ struct event_device {
 
 struct event_control {
     const char *holder_user, *holder_terminal; /* NULL: nobody */
-    int64_t watchers;
+    int64_t watchers;                          /* consoles beside the holder */
+    bool yours;                                /* the client that this was sent to is the holder */
+    const char *asking_user, *asking_terminal; /* who asks for control; NULL: nobody */
 };
 
 struct event_hello {
@@ -258,5 +263,8 @@ const char *event_kind_name(enum event_kind kind);
 
 /* An event of `kind` with every number unknown and every string NULL. */
 struct event event_new(enum event_kind kind);
+
+/* A copy of an event with all it points to, in memory of the arena. STATUS_NO_MEMORY leaves *out alone. */
+enum status event_copy(const struct event *event, struct arena *arena, struct event *out);
 
 #endif

@@ -1,0 +1,569 @@
+#include "engine/wire/state.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/arena.h"
+#include "engine/base/printable.h"
+#include "engine/wire/curve.h"
+
+enum { LOG_LINES = 4000, MARKERS = 2000, SCORES = 4000, DEVICES = 256, IMAGES = 256, TOWERS = 4096 };
+
+struct score {
+    int64_t step;
+    double precision;
+};
+
+struct kept_event { /* what one of the newest events points to */
+    struct arena arena;
+};
+
+struct state_memory {
+    struct kept_event kept[EVENT_KINDS], devices[DEVICES], images[IMAGES];
+    struct event device_events[DEVICES], image_events[IMAGES];
+    struct curve curve;
+    struct state_marker markers[MARKERS];
+    struct state_log_line log[LOG_LINES];
+    struct score scores[SCORES];
+    int64_t score_count;
+};
+
+static enum status no_memory(void)
+{
+    return status_fail(STATUS_NO_MEMORY, "no memory to keep the state of the run");
+}
+
+/* What of the curves the reader of the state sees. */
+static void show_curve(struct run_state *state)
+{
+    const struct curve *curve = &state->memory->curve;
+    state->points = curve->points;
+    state->tower_points = curve->tower_points;
+    state->point_count = curve->point_count;
+    state->tower_point_count = curve->tower_point_count;
+}
+
+struct run_state *state_new(void)
+{
+    struct run_state *state = calloc(1, sizeof *state);
+    struct state_memory *memory = calloc(1, sizeof *memory);
+    if (!state || !memory || curve_open(&memory->curve) != STATUS_OK) {
+        free(memory);
+        free(state);
+        return NULL;
+    }
+    state->memory = memory;
+    state->markers = memory->markers;
+    state->log = memory->log;
+    state->devices = memory->device_events;
+    state->images = memory->image_events;
+    state->best_precision = state->start_time = state->last_time = wire_unknown();
+    state->best_step = WIRE_UNKNOWN_INT;
+    show_curve(state);
+    return state;
+}
+
+static void free_kept(struct kept_event *kept, int count)
+{
+    for (int i = 0; i < count; i++)
+        arena_free(&kept[i].arena);
+}
+
+void state_free(struct run_state *state)
+{
+    if (!state)
+        return;
+    struct state_memory *memory = state->memory;
+    free_kept(memory->kept, EVENT_KINDS);
+    free_kept(memory->devices, DEVICES);
+    free_kept(memory->images, IMAGES);
+    for (int64_t i = 0; i < state->marker_count; i++)
+        free(memory->markers[i].text);
+    for (int64_t i = 0; i < state->log_count; i++)
+        free(memory->log[i].text);
+    curve_close(&memory->curve);
+    free(memory);
+    free(state);
+}
+
+/* ---- log and markers */
+
+static enum status add_log(struct run_state *state, double time, int64_t step, enum event_kind kind, int level,
+                           const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return no_memory();
+    if (state->log_count == LOG_LINES) { /* the oldest quarter goes, so that moving is rare */
+        enum { GONE = LOG_LINES / 4 };
+        for (int i = 0; i < GONE; i++)
+            free(state->log[i].text);
+        memmove(state->log, state->log + GONE, (LOG_LINES - GONE) * sizeof *state->log);
+        state->log_count -= GONE;
+        state->log_dropped += GONE;
+    }
+    state->log[state->log_count++] = (struct state_log_line){time, step, kind, level, copy};
+    return STATUS_OK;
+}
+
+static enum status add_marker(struct run_state *state, enum state_marker_kind kind, int64_t step, const char *text)
+{
+    if (step == WIRE_UNKNOWN_INT)
+        return STATUS_OK;
+    char clean[80];
+    text_printable(clean, sizeof clean, text);
+    char *copy = strdup(clean);
+    if (!copy)
+        return no_memory();
+    if (state->marker_count == MARKERS) {
+        enum { GONE = MARKERS / 4 };
+        for (int i = 0; i < GONE; i++)
+            free(state->markers[i].text);
+        memmove(state->markers, state->markers + GONE, (MARKERS - GONE) * sizeof *state->markers);
+        state->marker_count -= GONE;
+    }
+    state->markers[state->marker_count++] = (struct state_marker){kind, step, copy};
+    return STATUS_OK;
+}
+
+/* The step an event speaks of. */
+static int64_t step_of(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_RUN_START: return event->run_start.resumed_from;
+    case EVENT_STEP: return event->step.step;
+    case EVENT_LOSSES: return event->losses.step;
+    case EVENT_LAYERS: return event->layers.step;
+    case EVENT_PHASE: return event->phase.step;
+    case EVENT_WHY: return event->why.step;
+    case EVENT_IMAGES: return event->images.step;
+    case EVENT_EVAL: return event->eval.step;
+    case EVENT_COMMAND: return event->command.step;
+    case EVENT_TOWERS: return event->towers.step;
+    case EVENT_CHECKPOINT: return event->checkpoint.step;
+    case EVENT_REWIND: return event->rewind.step;
+    case EVENT_NOTE: return event->note.step;
+    case EVENT_ALARM: return event->alarm.step;
+    case EVENT_STATE: return event->state.step;
+    case EVENT_RUN_END: return event->run_end.step;
+    default: return WIRE_UNKNOWN_INT;
+    }
+}
+
+static bool is(const char *text, const char *word)
+{
+    return text && !strcmp(text, word);
+}
+
+/* Whether an event makes a line of the log. Steps and measurements don't; neither does "saving" before "saved". */
+static bool is_logged(const struct run_state *state, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_RUN_START:
+    case EVENT_WHY:
+    case EVENT_EVAL:
+    case EVENT_TOWERS:
+    case EVENT_CHECKPOINT:
+    case EVENT_REWIND:
+    case EVENT_NOTE:
+    case EVENT_ALARM:
+    case EVENT_RUN_END: return true;
+    case EVENT_COMMAND: return !is(event->command.status, "pending");
+    case EVENT_CONTROL: {
+        const char *before = state->control.kind ? state->control.control.holder_user : NULL;
+        const char *after = event->control.holder_user;
+        return (before && after) ? strcmp(before, after) != 0 : before != after;
+    }
+    case EVENT_STATE:
+        if (is(event->state.state, "training"))
+            return is(state->phase, "paused") || is(state->phase, "starting");
+        return (is(event->state.state, "paused") || is(event->state.state, "starting")) &&
+               !is(event->state.state, state->phase);
+    default: return false;
+    }
+}
+
+static bool starts_with(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    return !strncmp(text, word, n) && (text[n] == 0 || text[n] == ' ');
+}
+
+static enum status mark_command(struct run_state *state, const struct event_command *command)
+{
+    /* These are told by an event, and so a marker, of their own, or change nothing. */
+    static const char *const others[] = {"towers", "note", "save", "eval", "status", "images", NULL};
+    if (!is(command->status, "applied") || !command->text)
+        return STATUS_OK;
+    for (int i = 0; others[i]; i++)
+        if (starts_with(command->text, others[i]))
+            return STATUS_OK;
+    return add_marker(state, MARKER_COMMAND, command->step, command->text);
+}
+
+static enum status mark(struct run_state *state, const struct event *event)
+{
+    char text[80];
+    switch (event->kind) {
+    case EVENT_RUN_START:
+        if (event->run_start.resumed_from == WIRE_UNKNOWN_INT)
+            return STATUS_OK;
+        return add_marker(state, MARKER_RESUME, event->run_start.resumed_from, "resumed");
+    case EVENT_TOWERS:
+        snprintf(text, sizeof text, "towers %" PRId64 "->%" PRId64, event->towers.from, event->towers.to);
+        return add_marker(state, MARKER_TOWERS, event->towers.step, text);
+    case EVENT_COMMAND: return mark_command(state, &event->command);
+    case EVENT_ALARM:
+        if (is(event->alarm.level, "info"))
+            return STATUS_OK;
+        return add_marker(state, MARKER_ALARM, event->alarm.step, event->alarm.text ? event->alarm.text : "alarm");
+    case EVENT_EVAL:
+        snprintf(text, sizeof text, "precision %.1f %%", 100 * event->eval.precision);
+        return add_marker(state, MARKER_EVAL, event->eval.step, text);
+    case EVENT_CHECKPOINT: return add_marker(state, MARKER_CHECKPOINT, event->checkpoint.step, "saved");
+    case EVENT_REWIND:
+        snprintf(text, sizeof text, "back to %" PRId64, event->rewind.to);
+        return add_marker(state, MARKER_REWIND, event->rewind.to, text);
+    case EVENT_NOTE: return add_marker(state, MARKER_NOTE, event->note.step, event->note.text ? event->note.text : "");
+    default: return STATUS_OK;
+    }
+}
+
+/* ---- curves and scores */
+
+static double known_or(double value, double other)
+{
+    return wire_is_unknown(value) ? other : value;
+}
+
+static enum status fold_point(struct run_state *state, const struct event *event)
+{
+    const struct event_step *e = &event->step;
+    struct curve *curve = &state->memory->curve;
+    if (e->step == WIRE_UNKNOWN_INT)
+        return STATUS_OK;
+    if (curve->point_count > 0 && e->step <= curve->points[curve->point_count - 1].step) {
+        if (event->seq == 0) /* a live step that the record has overtaken */
+            return STATUS_OK;
+        curve_drop(curve, e->step - 1);
+    }
+    int64_t towers = e->tower_count < TOWERS ? e->tower_count : TOWERS;
+    struct state_tower_point tower_points[TOWERS];
+    for (int64_t i = 0; i < towers; i++)
+        tower_points[i] = (struct state_tower_point){(float)e->towers[i].loss, (float)e->towers[i].grad_norm};
+    struct state_curve_point point = {
+        .step = e->step,
+        .loss = e->loss,
+        .cross_entropy = e->cross_entropy,
+        .grad_norm = e->grad_norm,
+        .grad_norm_mean = e->grad_norm_mean,
+        .loss_min = known_or(e->loss_min, e->loss),
+        .loss_max = known_or(e->loss_max, e->loss),
+        .grad_norm_max = known_or(e->grad_norm_max, e->grad_norm),
+        .tower_count = (int32_t)towers,
+        .applied = e->applied != NULL,
+    };
+    return curve_append(curve, &point, tower_points);
+}
+
+static void find_best(struct run_state *state)
+{
+    const struct state_memory *memory = state->memory;
+    state->best_precision = wire_unknown();
+    state->best_step = WIRE_UNKNOWN_INT;
+    for (int64_t i = 0; i < memory->score_count; i++)
+        if (wire_is_unknown(state->best_precision) || memory->scores[i].precision > state->best_precision) {
+            state->best_precision = memory->scores[i].precision;
+            state->best_step = memory->scores[i].step;
+        }
+}
+
+static void fold_score(struct run_state *state, const struct event_eval *e)
+{
+    struct state_memory *memory = state->memory;
+    if (!isfinite(e->precision) || !(isfinite(e->loss) || wire_is_unknown(e->loss)))
+        return; /* never the best */
+    if (memory->score_count == SCORES) { /* of two neighbours the better stays */
+        for (int64_t i = 0; i < SCORES / 2; i++) {
+            const struct score *pair = &memory->scores[2 * i];
+            memory->scores[i] = pair[pair[1].precision > pair[0].precision];
+        }
+        memory->score_count = SCORES / 2;
+    }
+    memory->scores[memory->score_count++] = (struct score){e->step, e->precision};
+    find_best(state);
+}
+
+/* The run went back to `step`: what lies beyond has not happened. */
+static void go_back(struct run_state *state, int64_t step)
+{
+    struct state_memory *memory = state->memory;
+    curve_drop(&memory->curve, step);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < state->marker_count; i++)
+        if (state->markers[i].step <= step)
+            state->markers[kept++] = state->markers[i];
+        else
+            free(state->markers[i].text);
+    state->marker_count = kept;
+    kept = 0;
+    for (int64_t i = 0; i < memory->score_count; i++)
+        if (memory->scores[i].step <= step)
+            memory->scores[kept++] = memory->scores[i];
+    memory->score_count = kept;
+    find_best(state);
+}
+
+/* ---- the newest of each kind */
+
+/* Where the newest event of a kind is kept; 0: nowhere. */
+static const size_t slots[EVENT_KINDS] = {
+    [EVENT_RUN_START] = offsetof(struct run_state, run_start),
+    [EVENT_STEP] = offsetof(struct run_state, step),
+    [EVENT_LOSSES] = offsetof(struct run_state, losses),
+    [EVENT_LAYERS] = offsetof(struct run_state, layers),
+    [EVENT_WHY] = offsetof(struct run_state, why),
+    [EVENT_EVAL] = offsetof(struct run_state, eval),
+    [EVENT_CONTROL] = offsetof(struct run_state, control),
+    [EVENT_RUN_END] = offsetof(struct run_state, run_end),
+    [EVENT_PHASE] = offsetof(struct run_state, step_phase),
+    [EVENT_ALARM] = offsetof(struct run_state, alarm),
+};
+
+static struct event *slot_of(struct run_state *state, int kind)
+{
+    return slots[kind] ? (struct event *)(void *)((char *)state + slots[kind]) : NULL;
+}
+
+static enum status keep(const struct event *event, struct event *slot, struct kept_event *kept)
+{
+    slot->kind = EVENT_NONE;
+    arena_reset(&kept->arena);
+    return event_copy(event, &kept->arena, slot);
+}
+
+/* A collection too long for one line comes in several events of one step: towers in rising order. */
+static enum status keep_losses(struct run_state *state, const struct event *event)
+{
+    struct event *slot = &state->losses;
+    struct kept_event *kept = &state->memory->kept[EVENT_LOSSES];
+    const struct event_losses *more = &event->losses, *have = &slot->losses;
+    bool continues = slot->kind && have->step == more->step && have->tower_count > 0 && more->tower_count > 0 &&
+                     more->towers[0].tower > have->towers[have->tower_count - 1].tower;
+    if (!continues)
+        return keep(event, slot, kept);
+    struct event copy;
+    STATUS_TRY(event_copy(event, &kept->arena, &copy));
+    size_t a = (size_t)have->tower_count, b = (size_t)more->tower_count;
+    struct event_losses_tower *all = arena_array(&kept->arena, a + b, sizeof *all);
+    if (!all)
+        return no_memory();
+    memcpy(all, have->towers, a * sizeof *all);
+    memcpy(all + a, copy.losses.towers, b * sizeof *all);
+    slot->seq = event->seq;
+    slot->losses.towers = all;
+    slot->losses.tower_count = (int64_t)(a + b);
+    return STATUS_OK;
+}
+
+static enum status keep_device(struct run_state *state, const struct event *event)
+{
+    int64_t i = 0;
+    const char *name = event->device.device ? event->device.device : "";
+    while (i < state->device_count && strcmp(state->devices[i].device.device ? state->devices[i].device.device : "", name))
+        i++;
+    if (i == DEVICES)
+        return STATUS_OK;
+    STATUS_TRY(keep(event, &state->devices[i], &state->memory->devices[i]));
+    if (i == state->device_count)
+        state->device_count++;
+    return STATUS_OK;
+}
+
+static enum status keep_images(struct run_state *state, const struct event *event)
+{
+    const struct event_images *e = &event->images;
+    if (state->images_count > 0 && state->images[0].images.step != e->step)
+        state->images_count = 0;
+    int64_t i = 0;
+    while (i < state->images_count &&
+           (state->images[i].images.tower != e->tower || state->images[i].images.first != e->first))
+        i++;
+    if (i == IMAGES)
+        return STATUS_OK;
+    STATUS_TRY(keep(event, &state->images[i], &state->memory->images[i]));
+    if (i == state->images_count)
+        state->images_count++;
+    return STATUS_OK;
+}
+
+static enum status keep_newest(struct run_state *state, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_LOSSES: return keep_losses(state, event);
+    case EVENT_DEVICE: return keep_device(state, event);
+    case EVENT_IMAGES: return keep_images(state, event);
+    case EVENT_ALARM:
+        if (is(event->alarm.level, "info"))
+            return STATUS_OK;
+        break;
+    case EVENT_STEP: /* a live step that came late tells nothing new */
+        if (event->seq == 0 && state->step.kind && event->step.step < state->step.step.step)
+            return STATUS_OK;
+        break;
+    case EVENT_STATE:
+        snprintf(state->phase, sizeof state->phase, "%s", event->state.state ? event->state.state : "");
+        return STATUS_OK;
+    default: break;
+    }
+    struct event *slot = slot_of(state, event->kind);
+    return slot ? keep(event, slot, &state->memory->kept[event->kind]) : STATUS_OK;
+}
+
+/* ---- folding */
+
+static enum status start(struct run_state *state, const struct event *event)
+{
+    int64_t from = event->run_start.resumed_from;
+    if (from == WIRE_UNKNOWN_INT) {
+        if (!state->started)
+            state->start_time = event->time;
+    } else {
+        if (state->started && !state->ended && !state->crashed)
+            STATUS_TRY(add_log(state, state->last_time, WIRE_UNKNOWN_INT, EVENT_RUN_END, 2,
+                               "the run ended without a word: it crashed or was killed"));
+        go_back(state, from);
+        if (!state->started)
+            state->start_time = event->time;
+    }
+    state->started = true;
+    state->ended = state->crashed = false;
+    state->run_end.kind = EVENT_NONE;
+    state->control.kind = EVENT_NONE;
+    state->device_count = 0;
+    state->phase[0] = 0;
+    return STATUS_OK;
+}
+
+static enum status fold(struct run_state *state, const struct event *event)
+{
+    if (event->kind == EVENT_RUN_START)
+        STATUS_TRY(start(state, event));
+    if (is_logged(state, event)) {
+        char text[512];
+        int level = event_words(event, text, sizeof text);
+        STATUS_TRY(add_log(state, event->time, step_of(event), event->kind, level, text));
+    }
+    if (event->kind == EVENT_STEP)
+        STATUS_TRY(fold_point(state, event));
+    if (event->kind == EVENT_REWIND && event->rewind.to != WIRE_UNKNOWN_INT)
+        go_back(state, event->rewind.to);
+    if (event->kind == EVENT_EVAL)
+        fold_score(state, &event->eval);
+    STATUS_TRY(mark(state, event));
+    STATUS_TRY(keep_newest(state, event));
+    if (event->kind == EVENT_RUN_END)
+        state->ended = true;
+    return STATUS_OK;
+}
+
+enum status state_apply(struct run_state *state, const struct event *event)
+{
+    if (event->seq > 0) {
+        if (event->seq <= state->last_seq)
+            return STATUS_OK; /* seen: file and socket overlap */
+        state->missing += event->seq - state->last_seq - 1;
+        state->last_seq = event->seq;
+    }
+    state->events++;
+    enum status status = fold(state, event);
+    show_curve(state);
+    if (isfinite(event->time))
+        state->last_time = event->time;
+    return status;
+}
+
+enum status state_crashed(struct run_state *state, const char *text)
+{
+    if (state->crashed || state->ended)
+        return STATUS_OK;
+    state->crashed = true;
+    state->control.kind = EVENT_NONE;
+    char clean[512];
+    text_printable(clean, sizeof clean, text ? text : "the engine is gone without saying so: it crashed or was killed");
+    return add_log(state, state->last_time, WIRE_UNKNOWN_INT, EVENT_RUN_END, 2, clean);
+}
+
+/* ---- copying */
+
+static bool copy_texts(struct run_state *copy, const struct run_state *state)
+{
+    for (; copy->marker_count < state->marker_count; copy->marker_count++) {
+        struct state_marker *marker = &copy->markers[copy->marker_count];
+        *marker = state->markers[copy->marker_count];
+        if (!(marker->text = strdup(marker->text)))
+            return false;
+    }
+    for (; copy->log_count < state->log_count; copy->log_count++) {
+        struct state_log_line *line = &copy->log[copy->log_count];
+        *line = state->log[copy->log_count];
+        if (!(line->text = strdup(line->text)))
+            return false;
+    }
+    return true;
+}
+
+static bool copy_events(struct run_state *copy, const struct run_state *state)
+{
+    for (int kind = 0; kind < EVENT_KINDS; kind++) {
+        const struct event *from = (const void *)((const char *)state + slots[kind]);
+        if (slots[kind] && from->kind && keep(from, slot_of(copy, kind), &copy->memory->kept[kind]) != STATUS_OK)
+            return false;
+    }
+    for (; copy->device_count < state->device_count; copy->device_count++) {
+        int64_t i = copy->device_count;
+        if (keep(&state->devices[i], &copy->devices[i], &copy->memory->devices[i]) != STATUS_OK)
+            return false;
+    }
+    for (; copy->images_count < state->images_count; copy->images_count++) {
+        int64_t i = copy->images_count;
+        if (keep(&state->images[i], &copy->images[i], &copy->memory->images[i]) != STATUS_OK)
+            return false;
+    }
+    return true;
+}
+
+struct run_state *state_copy(const struct run_state *state)
+{
+    struct run_state *copy = calloc(1, sizeof *copy);
+    struct state_memory *memory = calloc(1, sizeof *memory);
+    if (!copy || !memory) {
+        free(memory);
+        free(copy);
+        return NULL;
+    }
+    *copy = *state;
+    copy->memory = memory;
+    copy->markers = memory->markers;
+    copy->log = memory->log;
+    copy->devices = memory->device_events;
+    copy->images = memory->image_events;
+    copy->marker_count = copy->log_count = copy->device_count = copy->images_count = 0;
+    for (int kind = 0; kind < EVENT_KINDS; kind++) {
+        struct event *slot = slot_of(copy, kind);
+        if (slot)
+            slot->kind = EVENT_NONE;
+    }
+    memory->curve = curve_share(&state->memory->curve);
+    memcpy(memory->scores, state->memory->scores, (size_t)state->memory->score_count * sizeof *memory->scores);
+    memory->score_count = state->memory->score_count;
+    show_curve(copy);
+    if (!copy_texts(copy, state) || !copy_events(copy, state)) {
+        state_free(copy);
+        return NULL;
+    }
+    return copy;
+}
