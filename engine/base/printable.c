@@ -3,14 +3,15 @@
 #include <stdbool.h>
 #include <string.h>
 
-int32_t text_next(const char **text)
-{
+int32_t text_next(const char **text) {
     const unsigned char *s = (const unsigned char *)*text;
     if (s[0] == 0)
         return 0;
-    int more = s[0] < 0x80 ? 0 : s[0] >= 0xC2 && s[0] < 0xE0 ? 1 : (s[0] & 0xF0) == 0xE0 ? 2
-               : s[0] >= 0xF0 && s[0] < 0xF5                                            ? 3
-                                                                                        : -1;
+    int more = s[0] < 0x80                   ? 0
+               : s[0] >= 0xC2 && s[0] < 0xE0 ? 1
+               : (s[0] & 0xF0) == 0xE0       ? 2
+               : s[0] >= 0xF0 && s[0] < 0xF5 ? 3
+                                             : -1;
     int32_t code = more <= 0 ? s[0] : s[0] & (0x3F >> more);
     for (int i = 1; i <= more; i++) {
         if ((s[i] & 0xC0) != 0x80) {
@@ -28,14 +29,12 @@ int32_t text_next(const char **text)
     return code;
 }
 
-static bool is_hidden(int32_t c)
-{
+static bool is_hidden(int32_t c) {
     return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x61C || (c >= 0x200E && c <= 0x200F) ||
            (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
 }
 
-static size_t copy(char *out, size_t size, const char *text, bool printable)
-{
+static size_t copy(char *out, size_t size, const char *text, bool printable) {
     size_t length = 0;
     if (size == 0)
         return 0;
@@ -63,12 +62,10 @@ static size_t copy(char *out, size_t size, const char *text, bool printable)
     return length;
 }
 
-size_t text_utf8(char *out, size_t size, const char *text)
-{
+size_t text_utf8(char *out, size_t size, const char *text) {
     return copy(out, size, text, false);
 }
 
-size_t text_printable(char *out, size_t size, const char *text)
-{
+size_t text_printable(char *out, size_t size, const char *text) {
     return copy(out, size, text, true);
 }

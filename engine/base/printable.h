@@ -5,16 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The character at *text (UTF-8), *text set past it; 0 at the end. A byte that starts no well-formed character
- * gives -1 and is stepped over. */
+/* The character at *text (UTF-8), *text set past it; 0 at the end. A byte that starts no well-formed
+ * character gives -1 and is stepped over. */
 int32_t text_next(const char **text);
 
-/* Copy with each byte that belongs to no UTF-8 character replaced by '?', cut to `size` between characters, always
- * terminated. Returns the length of the copy. */
+/* Copy with each byte that belongs to no UTF-8 character replaced by '?', cut to `size` between characters,
+ * always terminated. Returns the length of the copy. */
 size_t text_utf8(char *out, size_t size, const char *text);
 
-/* text_utf8(), and control characters, DEL, C1 controls, line separators and marks that turn the writing direction
- * become '?' (a tab and a newline become a space). */
+/* text_utf8(), and control characters, DEL, C1 controls, line separators and marks that turn the writing
+ * direction become '?' (a tab and a newline become a space). */
 size_t text_printable(char *out, size_t size, const char *text);
 
 #endif

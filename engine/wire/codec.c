@@ -11,24 +11,21 @@
 
 /* ---- encoding */
 
-/* To 9 significant digits, which tell every float32 from its neighbours. Printing and reading use the same locale,
- * whichever it is. */
-static double round_to_float_digits(double value)
-{
+/* To 9 significant digits, which tell every float32 from its neighbours. Printing and reading use the same
+ * locale, whichever it is. */
+static double round_to_float_digits(double value) {
     char digits[40];
     snprintf(digits, sizeof digits, "%.8e", value);
     return strtod(digits, NULL);
 }
 
-static json_t *encode_real(double value, bool is_float)
-{
+static json_t *encode_real(double value, bool is_float) {
     if (!isfinite(value))
         return json_null();
     return json_real(is_float ? round_to_float_digits(value) : value);
 }
 
-static json_t *encode_text(const char *text)
-{
+static json_t *encode_text(const char *text) {
     json_t *json = json_string(text);
     if (json)
         return json;
@@ -45,8 +42,7 @@ static json_t *encode_text(const char *text)
 
 static json_t *encode_fields(const struct field *fields, const void *body);
 
-static json_t *encode_list(const struct field *f, const void *place, int64_t count)
-{
+static json_t *encode_list(const struct field *f, const void *place, int64_t count) {
     const char *elements = *(const char *const *)place;
     json_t *list = json_array();
     for (int64_t i = 0; list && i < count; i++) {
@@ -61,8 +57,7 @@ static json_t *encode_list(const struct field *f, const void *place, int64_t cou
 }
 
 /* The value of a field, or NULL: unknown, or (with *failed) no memory. */
-static json_t *encode_field(const struct field *f, const void *body, bool *failed)
-{
+static json_t *encode_field(const struct field *f, const void *body, bool *failed) {
     const void *place = (const char *)body + f->offset;
     json_t *json = NULL;
     switch (f->type) {
@@ -82,7 +77,9 @@ static json_t *encode_field(const struct field *f, const void *body, bool *faile
             return NULL;
         json = encode_real(*(const double *)place, f->type == FIELD_FLOAT);
         break;
-    case FIELD_FLAG: json = json_boolean(*(const bool *)place); break;
+    case FIELD_FLAG:
+        json = json_boolean(*(const bool *)place);
+        break;
     case FIELD_GROUP:
         json = encode_fields(f->inner, body);
         if (json && json_object_size(json) == 0) {
@@ -110,8 +107,7 @@ static json_t *encode_field(const struct field *f, const void *body, bool *faile
     return json;
 }
 
-static bool encode_into(json_t *object, const struct field *fields, const void *body)
-{
+static bool encode_into(json_t *object, const struct field *fields, const void *body) {
     for (const struct field *f = fields; f->name; f++) {
         bool failed = false;
         json_t *value = encode_field(f, body, &failed);
@@ -121,8 +117,7 @@ static bool encode_into(json_t *object, const struct field *fields, const void *
     return true;
 }
 
-static json_t *encode_fields(const struct field *fields, const void *body)
-{
+static json_t *encode_fields(const struct field *fields, const void *body) {
     json_t *object = json_object();
     if (object && !encode_into(object, fields, body)) {
         json_decref(object);
@@ -131,8 +126,7 @@ static json_t *encode_fields(const struct field *fields, const void *body)
     return object;
 }
 
-static json_t *encode_event(const struct event_description *description, const struct event *event)
-{
+static json_t *encode_event(const struct event_description *description, const struct event *event) {
     json_t *object = json_object();
     if (!object || json_object_set_new_nocheck(object, "event", json_string(description->name)) != 0)
         goto failed;
@@ -148,8 +142,7 @@ failed:
     return NULL;
 }
 
-enum status event_encode(const struct event *event, struct arena *arena, char **line, size_t *length)
-{
+enum status event_encode(const struct event *event, struct arena *arena, char **line, size_t *length) {
     const struct event_description *description = event_describe(event->kind);
     if (!description)
         return status_fail(STATUS_INTERNAL, "an event of kind %d can't be written", (int)event->kind);
@@ -176,20 +169,18 @@ enum status event_encode(const struct event *event, struct arena *arena, char **
 
 /* ---- decoding */
 
-static enum status wrong_type(const struct field *f, const char *expected)
-{
+static enum status wrong_type(const struct field *f, const char *expected) {
     return status_fail(STATUS_BAD_INPUT, "field \"%s\": expected %s", f->name, expected);
 }
 
-static enum status no_memory(void)
-{
+static enum status no_memory(void) {
     return status_fail(STATUS_NO_MEMORY, "no memory to read an event");
 }
 
-static enum status decode_fields(const struct field *fields, const json_t *object, struct arena *arena, void *body);
+static enum status decode_fields(const struct field *fields, const json_t *object, struct arena *arena,
+                                 void *body);
 
-static enum status decode_list(const struct field *f, const json_t *json, struct arena *arena, void *body)
-{
+static enum status decode_list(const struct field *f, const json_t *json, struct arena *arena, void *body) {
     if (!json_is_array(json))
         return wrong_type(f, "a list");
     size_t count = json_array_size(json), size = f->type == FIELD_LIST ? f->size : sizeof(int64_t);
@@ -216,8 +207,7 @@ static enum status decode_list(const struct field *f, const json_t *json, struct
     return STATUS_OK;
 }
 
-static enum status decode_field(const struct field *f, const json_t *json, struct arena *arena, void *body)
-{
+static enum status decode_field(const struct field *f, const json_t *json, struct arena *arena, void *body) {
     void *place = (char *)body + f->offset;
     switch (f->type) {
     case FIELD_TEXT:
@@ -247,7 +237,8 @@ static enum status decode_field(const struct field *f, const json_t *json, struc
             return wrong_type(f, "an object");
         return decode_fields(f->inner, json, arena, body);
     case FIELD_LIST:
-    case FIELD_INTEGERS: return decode_list(f, json, arena, body);
+    case FIELD_INTEGERS:
+        return decode_list(f, json, arena, body);
     case FIELD_SHAPE:
         if (!json_is_array(json) || json_array_size(json) != 3)
             return wrong_type(f, "three whole numbers");
@@ -261,8 +252,8 @@ static enum status decode_field(const struct field *f, const json_t *json, struc
     return STATUS_OK;
 }
 
-static enum status decode_fields(const struct field *fields, const json_t *object, struct arena *arena, void *body)
-{
+static enum status decode_fields(const struct field *fields, const json_t *object, struct arena *arena,
+                                 void *body) {
     for (const struct field *f = fields; f->name; f++) {
         const json_t *json = json_object_get(object, f->name);
         if (!json)
@@ -275,8 +266,7 @@ static enum status decode_fields(const struct field *fields, const json_t *objec
     return STATUS_OK;
 }
 
-static enum status decode_object(const json_t *object, struct arena *arena, struct event *out)
-{
+static enum status decode_object(const json_t *object, struct arena *arena, struct event *out) {
     const json_t *name = json_object_get(object, "event"), *seq = json_object_get(object, "seq"),
                  *time = json_object_get(object, "time");
     if (!json_is_string(name))
@@ -295,10 +285,10 @@ static enum status decode_object(const json_t *object, struct arena *arena, stru
     return STATUS_OK;
 }
 
-enum status event_decode(const char *line, size_t length, struct arena *arena, struct event *out)
-{
+enum status event_decode(const char *line, size_t length, struct arena *arena, struct event *out) {
     if (length > WIRE_LINE_MAX)
-        return status_fail(STATUS_BAD_INPUT, "a line of %zu bytes; a line has at most %d", length, WIRE_LINE_MAX);
+        return status_fail(STATUS_BAD_INPUT, "a line of %zu bytes; a line has at most %d", length,
+                           WIRE_LINE_MAX);
     json_error_t error;
     json_t *object = json_loadb(line, length, 0, &error);
     if (!object)

@@ -12,9 +12,9 @@
  * to 9 significant digits. STATUS_BAD_INPUT: the line would pass WIRE_LINE_MAX (nothing is written). */
 enum status event_encode(const struct event *event, struct arena *arena, char **line, size_t *length);
 
-/* Decode one line (a trailing newline is fine). Strings and arrays live in the arena. Fields that are not known
- * are skipped; missing ones are unknown. An event that is not known gives STATUS_OK and kind EVENT_NONE.
- * STATUS_BAD_INPUT: no JSON object, no "event", a field of the wrong type, a line too long. */
+/* Decode one line (a trailing newline is fine). Strings and arrays live in the arena. Fields that are not
+ * known are skipped; missing ones are unknown. An event that is not known gives STATUS_OK and kind
+ * EVENT_NONE. STATUS_BAD_INPUT: no JSON object, no "event", a field of the wrong type, a line too long. */
 enum status event_decode(const char *line, size_t length, struct arena *arena, struct event *out);
 
 #endif

@@ -9,15 +9,35 @@
 
 #include "kernels/status.h"
 
+#define WIRE_COMMAND_MAX 4096 /* bytes of a line to the engine, newline included */
+
 enum command_kind {
-    COMMAND_PAUSE, COMMAND_RESUME, COMMAND_STEP, COMMAND_PHASE, COMMAND_TOWERS, COMMAND_SET, COMMAND_SAVE,
-    COMMAND_EVAL, COMMAND_WHY, COMMAND_RESTORE, COMMAND_NOTE, COMMAND_IMAGES, COMMAND_STATUS, COMMAND_STOP,
+    COMMAND_PAUSE,
+    COMMAND_RESUME,
+    COMMAND_STEP,
+    COMMAND_PHASE,
+    COMMAND_TOWERS,
+    COMMAND_SET,
+    COMMAND_SAVE,
+    COMMAND_EVAL,
+    COMMAND_WHY,
+    COMMAND_RESTORE,
+    COMMAND_NOTE,
+    COMMAND_IMAGES,
+    COMMAND_STATUS,
+    COMMAND_STOP,
     COMMAND_KINDS
 };
 
 enum command_setting {
-    SETTING_LR, SETTING_MOMENTUM, SETTING_WEIGHT_DECAY, SETTING_CLIP_NORM, SETTING_BATCH, SETTING_EVAL_EVERY,
-    SETTING_CHECKPOINT_EVERY, COMMAND_SETTINGS
+    SETTING_LR,
+    SETTING_MOMENTUM,
+    SETTING_WEIGHT_DECAY,
+    SETTING_CLIP_NORM,
+    SETTING_BATCH,
+    SETTING_EVAL_EVERY,
+    SETTING_CHECKPOINT_EVERY,
+    COMMAND_SETTINGS
 };
 
 enum command_why { WHY_ON, WHY_OFF, WHY_APPLY, WHY_RESTORE };
@@ -29,12 +49,12 @@ struct command {
     int64_t at;            /* take effect after this step; WIRE_UNKNOWN_INT: the next boundary */
     int64_t count;         /* step N, towers N, images TOWER (its first image in `first`) */
     int64_t first;
-    bool run;              /* phase run (else: next) */
+    bool run;                     /* phase run (else: next) */
     bool rewind, confusion, json; /* why restore --rewind, eval --confusion, status --json */
     enum command_setting setting;
-    double value;          /* set KEY VALUE */
+    double value; /* set KEY VALUE */
     enum command_why why;
-    char name[32];         /* why apply NAME */
+    char name[32]; /* why apply NAME */
     char note[200];
 };
 

@@ -12,20 +12,20 @@ struct curve_store {
     struct state_tower_point *tower_points;
 };
 
-/* Address space for the largest curve; the system gives memory as it is written. So a pointer into a curve stays
- * good while it grows. */
-static void *reserve(size_t bytes)
-{
+/* Address space for the largest curve; the system gives memory as it is written. So a pointer into a curve
+ * stays good while it grows. */
+static void *reserve(size_t bytes) {
     void *place =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return place == MAP_FAILED ? NULL : place;
 }
 
-enum { POINT_BYTES = CURVE_POINTS * sizeof(struct state_curve_point),
-       TOWER_BYTES = CURVE_TOWER_POINTS * sizeof(struct state_tower_point) };
+enum {
+    POINT_BYTES = CURVE_POINTS * sizeof(struct state_curve_point),
+    TOWER_BYTES = CURVE_TOWER_POINTS * sizeof(struct state_tower_point)
+};
 
-static void store_free(struct curve_store *store)
-{
+static void store_free(struct curve_store *store) {
     if (!store || --store->references > 0)
         return;
     if (store->points)
@@ -35,8 +35,7 @@ static void store_free(struct curve_store *store)
     free(store);
 }
 
-enum status curve_open(struct curve *curve)
-{
+enum status curve_open(struct curve *curve) {
     struct curve_store *store = calloc(1, sizeof *store);
     if (store) {
         store->references = 1;
@@ -51,21 +50,18 @@ enum status curve_open(struct curve *curve)
     return STATUS_OK;
 }
 
-void curve_close(struct curve *curve)
-{
+void curve_close(struct curve *curve) {
     store_free(curve->store);
     *curve = (struct curve){0};
 }
 
-struct curve curve_share(const struct curve *curve)
-{
+struct curve curve_share(const struct curve *curve) {
     curve->store->references++;
     return *curve;
 }
 
 /* Make the store one that may be written from this curve's end on (`changing`: anywhere). */
-static enum status make_own(struct curve *curve, bool changing)
-{
+static enum status make_own(struct curve *curve, bool changing) {
     struct curve_store *store = curve->store;
     if (store->references == 1) {
         store->points_written = curve->point_count;
@@ -78,7 +74,8 @@ static enum status make_own(struct curve *curve, bool changing)
     struct curve own;
     STATUS_TRY(curve_open(&own));
     memcpy(own.points, curve->points, (size_t)curve->point_count * sizeof *own.points);
-    memcpy(own.tower_points, curve->tower_points, (size_t)curve->tower_point_count * sizeof *own.tower_points);
+    memcpy(own.tower_points, curve->tower_points,
+           (size_t)curve->tower_point_count * sizeof *own.tower_points);
     own.point_count = own.store->points_written = curve->point_count;
     own.tower_point_count = own.store->tower_points_written = curve->tower_point_count;
     store_free(store);
@@ -86,8 +83,7 @@ static enum status make_own(struct curve *curve, bool changing)
     return STATUS_OK;
 }
 
-static struct state_curve_point merge(const struct state_curve_point *a, const struct state_curve_point *b)
-{
+static struct state_curve_point merge(const struct state_curve_point *a, const struct state_curve_point *b) {
     struct state_curve_point kept = !isfinite(a->loss) && isfinite(b->loss) ? *a : *b;
     kept.loss_min = fmin(a->loss_min, b->loss_min);
     kept.loss_max = fmax(a->loss_max, b->loss_max);
@@ -97,8 +93,7 @@ static struct state_curve_point merge(const struct state_curve_point *a, const s
 }
 
 /* Half of the older half goes. */
-static enum status thin(struct curve *curve)
-{
+static enum status thin(struct curve *curve) {
     STATUS_TRY(make_own(curve, true));
     int64_t pairs = curve->point_count / 4, out = 0, towers = 0;
     for (int64_t in = 0; in < curve->point_count; out++) {
@@ -121,8 +116,7 @@ static enum status thin(struct curve *curve)
 }
 
 enum status curve_append(struct curve *curve, const struct state_curve_point *point,
-                         const struct state_tower_point *towers)
-{
+                         const struct state_tower_point *towers) {
     if (point->tower_count > CURVE_TOWER_POINTS / 8)
         return status_fail(STATUS_BAD_INPUT, "a step of %d towers", point->tower_count);
     while (curve->point_count >= CURVE_POINTS ||
@@ -132,15 +126,15 @@ enum status curve_append(struct curve *curve, const struct state_curve_point *po
     struct state_curve_point *new = &curve->points[curve->point_count++];
     *new = *point;
     new->first_tower = curve->tower_point_count;
-    memcpy(curve->tower_points + curve->tower_point_count, towers, (size_t)point->tower_count * sizeof *towers);
+    memcpy(curve->tower_points + curve->tower_point_count, towers,
+           (size_t)point->tower_count * sizeof *towers);
     curve->tower_point_count += point->tower_count;
     curve->store->points_written = curve->point_count;
     curve->store->tower_points_written = curve->tower_point_count;
     return STATUS_OK;
 }
 
-void curve_drop(struct curve *curve, int64_t step)
-{
+void curve_drop(struct curve *curve, int64_t step) {
     int64_t low = 0, high = curve->point_count; /* the first point beyond `step` */
     while (low < high) {
         int64_t middle = low + (high - low) / 2;

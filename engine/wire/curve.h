@@ -28,8 +28,8 @@ void curve_close(struct curve *curve);
 /* A second reader of the same points; never fails. */
 struct curve curve_share(const struct curve *curve);
 
-/* Append a point with its towers (point->first_tower is set here). When the store is full the older half of the
- * points is merged pair by pair: minimum and maximum are kept, a value that is not finite wins. */
+/* Append a point with its towers (point->first_tower is set here). When the store is full the older half of
+ * the points is merged pair by pair: minimum and maximum are kept, a value that is not finite wins. */
 enum status curve_append(struct curve *curve, const struct state_curve_point *point,
                          const struct state_tower_point *towers);
 

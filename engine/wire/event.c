@@ -8,32 +8,39 @@
 /* A quiet NaN whose payload no arithmetic produces. */
 #define UNKNOWN_BITS UINT64_C(0x7FF8000000746F77)
 
-double wire_unknown(void)
-{
+double wire_unknown(void) {
     const uint64_t bits = UNKNOWN_BITS;
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-bool wire_is_unknown(double value)
-{
+bool wire_is_unknown(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits == UNKNOWN_BITS;
 }
 
-void fields_clear(const struct field *fields, void *body)
-{
+void fields_clear(const struct field *fields, void *body) {
     for (const struct field *f = fields; f->name; f++) {
         void *place = (char *)body + f->offset;
         switch (f->type) {
-        case FIELD_TEXT: *(const char **)place = NULL; break;
-        case FIELD_INTEGER: *(int64_t *)place = WIRE_UNKNOWN_INT; break;
+        case FIELD_TEXT:
+            *(const char **)place = NULL;
+            break;
+        case FIELD_INTEGER:
+            *(int64_t *)place = WIRE_UNKNOWN_INT;
+            break;
         case FIELD_FLOAT:
-        case FIELD_DOUBLE: *(double *)place = wire_unknown(); break;
-        case FIELD_FLAG: *(bool *)place = false; break;
-        case FIELD_GROUP: fields_clear(f->inner, body); break;
+        case FIELD_DOUBLE:
+            *(double *)place = wire_unknown();
+            break;
+        case FIELD_FLAG:
+            *(bool *)place = false;
+            break;
+        case FIELD_GROUP:
+            fields_clear(f->inner, body);
+            break;
         case FIELD_LIST:
         case FIELD_INTEGERS:
             *(void **)place = NULL;
@@ -47,8 +54,7 @@ void fields_clear(const struct field *fields, void *body)
     }
 }
 
-struct event event_new(enum event_kind kind)
-{
+struct event event_new(enum event_kind kind) {
     struct event event;
     memset(&event, 0, sizeof event);
     event.kind = kind;
@@ -60,8 +66,7 @@ struct event event_new(enum event_kind kind)
 }
 
 /* Copy what the pointers of a structure point to; the structure itself has been copied. */
-static bool deepen(const struct field *fields, void *body, struct arena *arena)
-{
+static bool deepen(const struct field *fields, void *body, struct arena *arena) {
     for (const struct field *f = fields; f->name; f++) {
         void *place = (char *)body + f->offset;
         int64_t count = f->type == FIELD_LIST || f->type == FIELD_INTEGERS
@@ -88,8 +93,7 @@ static bool deepen(const struct field *fields, void *body, struct arena *arena)
     return true;
 }
 
-enum status event_copy(const struct event *event, struct arena *arena, struct event *out)
-{
+enum status event_copy(const struct event *event, struct arena *arena, struct event *out) {
     struct event copy = *event;
     const struct event_description *description = event_describe(event->kind);
     if (description && !deepen(description->fields, event_body(&copy), arena))

@@ -16,8 +16,8 @@
 #include "engine/base/arena.h"
 #include "kernels/status.h"
 
-#define WIRE_PROTOCOL 1
-#define WIRE_LINE_MAX 65536 /* bytes of a line, newline included */
+#define WIRE_PROTOCOL    1
+#define WIRE_LINE_MAX    65536 /* bytes of a line, newline included */
 #define WIRE_UNKNOWN_INT INT64_MIN
 
 double wire_unknown(void);
@@ -87,7 +87,7 @@ struct event_step {
     double grad_norm;                         /* of the average */
     double grad_norm_mean;                    /* mean of the towers' norms */
     double update_ratio, noise_scale;
-    const char *applied; /* name of a wrong rule in force */
+    const char *applied;                      /* name of a wrong rule in force */
     double loss_min, loss_max, grad_norm_max; /* since the last recorded step */
     int64_t tower_count;
     struct event_step_tower *towers;
@@ -155,10 +155,10 @@ struct event_eval {
     int64_t step;
     double precision, loss; /* precision @ 1, 0..1; loss: mean cross-entropy */
     int64_t correct, images;
-    bool averaged;          /* with the moving averages of the parameters */
-    int64_t classes;        /* rows of the confusion matrix; 0: not asked for */
+    bool averaged;   /* with the moving averages of the parameters */
+    int64_t classes; /* rows of the confusion matrix; 0: not asked for */
     int64_t confusion_count;
-    int64_t *confusion;     /* [label * classes + prediction] */
+    int64_t *confusion; /* [label * classes + prediction] */
 };
 
 struct event_command {
@@ -203,7 +203,7 @@ struct event_state {
 
 struct event_device {
     const char *device;
-    int64_t memory_used, memory_total; /* bytes */
+    int64_t memory_used, memory_total;      /* bytes */
     double utilization, temperature, power; /* 0..1, degrees Celsius, watts */
 };
 

@@ -5,36 +5,43 @@
 #include <string.h>
 
 #define FIELD(structure, member, name_, type_, flags_, sentence_)                                            \
-    {.name = name_, .type = type_, .flags = flags_, .offset = offsetof(struct structure, member),            \
-     .sentence = sentence_}
-#define TEXT(structure, member, flags, sentence) FIELD(structure, member, #member, FIELD_TEXT, flags, sentence)
+    {                                                                                                        \
+        .name = name_, .type = type_, .flags = flags_, .offset = offsetof(struct structure, member),         \
+        .sentence = sentence_                                                                                \
+    }
+#define TEXT(structure, member, flags, sentence)                                                             \
+    FIELD(structure, member, #member, FIELD_TEXT, flags, sentence)
 #define INTEGER(structure, member, flags, sentence)                                                          \
     FIELD(structure, member, #member, FIELD_INTEGER, flags, sentence)
-#define FLOAT(structure, member, flags, sentence) FIELD(structure, member, #member, FIELD_FLOAT, flags, sentence)
+#define FLOAT(structure, member, flags, sentence)                                                            \
+    FIELD(structure, member, #member, FIELD_FLOAT, flags, sentence)
 #define DOUBLE(structure, member, flags, sentence)                                                           \
     FIELD(structure, member, #member, FIELD_DOUBLE, flags, sentence)
 #define FLAG(structure, member, sentence) FIELD(structure, member, #member, FIELD_FLAG, 0, sentence)
 #define GROUP(name_, inner_, sentence_)                                                                      \
-    {.name = name_, .type = FIELD_GROUP, .inner = inner_, .sentence = sentence_}
+    { .name = name_, .type = FIELD_GROUP, .inner = inner_, .sentence = sentence_ }
 #define LIST(structure, member, count, element, inner_, flags_, sentence_)                                   \
-    {.name = #member, .type = FIELD_LIST, .flags = flags_, .offset = offsetof(struct structure, member),     \
-     .count_offset = offsetof(struct structure, count), .inner = inner_, .size = sizeof(struct element),     \
-     .sentence = sentence_}
-#define END {.name = NULL}
+    {                                                                                                        \
+        .name = #member, .type = FIELD_LIST, .flags = flags_, .offset = offsetof(struct structure, member),  \
+        .count_offset = offsetof(struct structure, count), .inner = inner_, .size = sizeof(struct element),  \
+        .sentence = sentence_                                                                                \
+    }
+#define END                                                                                                  \
+    { .name = NULL }
 
 static const struct field run_device_fields[] = {
     TEXT(event_run_device, device, FIELD_MACHINE, "short name, \"cpu\""),
     TEXT(event_run_device, name, FIELD_MACHINE, "the device in words"),
     INTEGER(event_run_device, threads, FIELD_MACHINE, "worker threads"),
-    INTEGER(event_run_device, memory, FIELD_MACHINE, "bytes"),
-    END};
+    INTEGER(event_run_device, memory, FIELD_MACHINE, "bytes"), END};
 
 static const struct field run_data_fields[] = {
     FIELD(event_run_start, data_name, "name", FIELD_TEXT, 0, "name of the data set"),
     FIELD(event_run_start, data_train, "train", FIELD_INTEGER, 0, "images to train on"),
     FIELD(event_run_start, data_test, "test", FIELD_INTEGER, 0, "images to test on"),
     FIELD(event_run_start, data_classes, "classes", FIELD_INTEGER, 0, ""),
-    FIELD(event_run_start, data_shape, "shape", FIELD_SHAPE, 0, "height, width, channels as the network sees it"),
+    FIELD(event_run_start, data_shape, "shape", FIELD_SHAPE, 0,
+          "height, width, channels as the network sees it"),
     END};
 
 static const struct field run_start_fields[] = {
@@ -94,8 +101,7 @@ static const struct field step_fields[] = {
     END};
 
 static const struct field term_fields[] = {
-    TEXT(event_term, name, 0, "with its scope: tower_0/local3/weight_loss"),
-    FLOAT(event_term, value, 0, ""),
+    TEXT(event_term, name, 0, "with its scope: tower_0/local3/weight_loss"), FLOAT(event_term, value, 0, ""),
     END};
 static const struct field losses_tower_fields[] = {
     INTEGER(event_losses_tower, tower, 0, "from 0"),
@@ -117,21 +123,18 @@ static const struct field layer_fields[] = {
     END};
 static const struct field layers_fields[] = {
     INTEGER(event_layers, step, 0, ""),
-    LIST(event_layers, layers, layer_count, event_layer, layer_fields, 0, ""),
-    END};
+    LIST(event_layers, layers, layer_count, event_layer, layer_fields, 0, ""), END};
 
 static const struct field phase_fields[] = {
     INTEGER(event_phase, step, 0, ""),
-    TEXT(event_phase, phase, 0, "load, forward, losses, backward, average, update"),
-    END};
+    TEXT(event_phase, phase, 0, "load, forward, losses, backward, average, update"), END};
 
 static const struct field proof_fields[] = {
     FIELD(event_why, proof_loss, "loss", FIELD_FLOAT, 0, "of the same batch on one tower"),
     FIELD(event_why, proof_loss_difference, "loss_difference", FIELD_FLOAT, 0, "relative"),
     FIELD(event_why, proof_gradient_difference, "gradient_difference", FIELD_FLOAT, 0,
           "norm of the difference / norm of the gradient"),
-    FIELD(event_why, proof_bytes, "bytes", FIELD_INTEGER, 0, "memory it takes"),
-    END};
+    FIELD(event_why, proof_bytes, "bytes", FIELD_INTEGER, 0, "memory it takes"), END};
 static const struct field alternative_fields[] = {
     TEXT(event_alternative, name, 0, ""),
     FLOAT(event_alternative, printed_loss, 0, ""),
@@ -141,8 +144,7 @@ static const struct field alternative_fields[] = {
     FLAG(event_alternative, identical, "it makes no difference here"),
     END};
 static const struct field why_fields[] = {
-    INTEGER(event_why, step, 0, ""),
-    GROUP("proof", proof_fields, "towers against one tower"),
+    INTEGER(event_why, step, 0, ""), GROUP("proof", proof_fields, "towers against one tower"),
     LIST(event_why, alternatives, alternative_count, event_alternative, alternative_fields, 0, "wrong rules"),
     END};
 
@@ -156,11 +158,9 @@ static const struct field image_fields[] = {
     TEXT(event_image, pixels, 0, "base64 of height x width x channels bytes"),
     END};
 static const struct field images_fields[] = {
-    INTEGER(event_images, step, 0, ""),
-    INTEGER(event_images, tower, 0, "from 0"),
+    INTEGER(event_images, step, 0, ""), INTEGER(event_images, tower, 0, "from 0"),
     INTEGER(event_images, first, 0, "place of the first one in the tower's shard"),
-    LIST(event_images, images, image_count, event_image, image_fields, 0, "at most 8"),
-    END};
+    LIST(event_images, images, image_count, event_image, image_fields, 0, "at most 8"), END};
 
 static const struct field eval_fields[] = {
     INTEGER(event_eval, step, 0, ""),
@@ -170,7 +170,9 @@ static const struct field eval_fields[] = {
     INTEGER(event_eval, images, 0, ""),
     FLAG(event_eval, averaged, "with the moving averages of the parameters"),
     INTEGER(event_eval, classes, 0, "rows of the confusion matrix"),
-    {.name = "confusion", .type = FIELD_INTEGERS, .offset = offsetof(struct event_eval, confusion),
+    {.name = "confusion",
+     .type = FIELD_INTEGERS,
+     .offset = offsetof(struct event_eval, confusion),
      .count_offset = offsetof(struct event_eval, confusion_count),
      .sentence = "images by [label x classes + prediction]; when asked for"},
     END};
@@ -185,29 +187,21 @@ static const struct field command_fields[] = {
     END};
 
 static const struct field towers_fields[] = {
-    INTEGER(event_towers, step, 0, "the last one with the old number"),
-    INTEGER(event_towers, from, 0, ""),
-    INTEGER(event_towers, to, 0, ""),
-    TEXT(event_towers, reason, 0, ""),
-    END};
+    INTEGER(event_towers, step, 0, "the last one with the old number"), INTEGER(event_towers, from, 0, ""),
+    INTEGER(event_towers, to, 0, ""), TEXT(event_towers, reason, 0, ""), END};
 
 static const struct field checkpoint_fields[] = {
-    INTEGER(event_checkpoint, step, 0, ""),
-    TEXT(event_checkpoint, path, FIELD_NAME, ""),
+    INTEGER(event_checkpoint, step, 0, ""), TEXT(event_checkpoint, path, FIELD_NAME, ""),
     INTEGER(event_checkpoint, bytes, FIELD_NAME, ""),
-    DOUBLE(event_checkpoint, seconds, FIELD_WALL_CLOCK, "it took"),
-    END};
+    DOUBLE(event_checkpoint, seconds, FIELD_WALL_CLOCK, "it took"), END};
 
 static const struct field rewind_fields[] = {
     INTEGER(event_rewind, step, 0, "where the run stood"),
     INTEGER(event_rewind, to, 0, "the step gone back to: readers drop what they have beyond it"),
-    TEXT(event_rewind, reason, 0, ""),
-    END};
+    TEXT(event_rewind, reason, 0, ""), END};
 
-static const struct field note_fields[] = {
-    INTEGER(event_note, step, 0, ""),
-    TEXT(event_note, text, 0, ""),
-    END};
+static const struct field note_fields[] = {INTEGER(event_note, step, 0, ""), TEXT(event_note, text, 0, ""),
+                                           END};
 
 static const struct field alarm_fields[] = {
     TEXT(event_alarm, level, 0, "info, warning, error"),
@@ -219,8 +213,7 @@ static const struct field alarm_fields[] = {
 
 static const struct field state_fields[] = {
     TEXT(event_state, state, 0, "starting, training, paused, evaluating, saving, ended"),
-    INTEGER(event_state, step, 0, ""),
-    END};
+    INTEGER(event_state, step, 0, ""), END};
 
 static const struct field device_fields[] = {
     TEXT(event_device, device, FIELD_MACHINE, ""),
@@ -233,14 +226,14 @@ static const struct field device_fields[] = {
 
 static const struct field holder_fields[] = {
     FIELD(event_control, holder_user, "user", FIELD_TEXT, FIELD_MACHINE, ""),
-    FIELD(event_control, holder_terminal, "terminal", FIELD_TEXT, FIELD_MACHINE, ""),
-    END};
+    FIELD(event_control, holder_terminal, "terminal", FIELD_TEXT, FIELD_MACHINE, ""), END};
 static const struct field control_fields[] = {
     GROUP("holder", holder_fields, "the console that may send; left out: nobody"),
     INTEGER(event_control, watchers, FIELD_MACHINE, "consoles beside the holder"),
     FLAG(event_control, yours, "whether the client that this is sent to holds control"),
     FIELD(event_control, asking_user, "asking_user", FIELD_TEXT, FIELD_MACHINE, "who asks for control"),
-    FIELD(event_control, asking_terminal, "asking_terminal", FIELD_TEXT, FIELD_MACHINE, "who asks for control"),
+    FIELD(event_control, asking_terminal, "asking_terminal", FIELD_TEXT, FIELD_MACHINE,
+          "who asks for control"),
     END};
 
 static const struct field hello_fields[] = {
@@ -253,23 +246,22 @@ static const struct field hello_fields[] = {
 
 static const struct field gap_fields[] = {
     INTEGER(event_gap, last_seq, 0, ""),
-    INTEGER(event_gap, offset, 0, "read the record up to this byte, then go on here"),
-    END};
+    INTEGER(event_gap, offset, 0, "read the record up to this byte, then go on here"), END};
 
-static const struct field run_end_fields[] = {
-    INTEGER(event_run_end, step, 0, ""),
-    TEXT(event_run_end, reason, 0, "done, stopped, failed"),
-    TEXT(event_run_end, text, 0, ""),
-    END};
+static const struct field run_end_fields[] = {INTEGER(event_run_end, step, 0, ""),
+                                              TEXT(event_run_end, reason, 0, "done, stopped, failed"),
+                                              TEXT(event_run_end, text, 0, ""), END};
 
 static const struct event_description descriptions[EVENT_KINDS] = {
     [EVENT_RUN_START] = {"run_start", false, run_start_fields, "A run starts or is resumed."},
     [EVENT_STEP] = {"step", false, step_fields,
                     "One update. Without seq it is live only: a step between two recorded ones."},
-    [EVENT_LOSSES] = {"losses", false, losses_fields,
-                      "The collection of losses of each tower: with the first step, after each change of towers or "
-                      "weight decay, and with each step while `why` is on."},
-    [EVENT_LAYERS] = {"layers", false, layers_fields, "Each 100 steps, and with each step while `why` is on."},
+    [EVENT_LOSSES] =
+        {"losses", false, losses_fields,
+         "The collection of losses of each tower: with the first step, after each change of towers or "
+         "weight decay, and with each step while `why` is on."},
+    [EVENT_LAYERS] = {"layers", false, layers_fields,
+                      "Each 100 steps, and with each step while `why` is on."},
     [EVENT_PHASE] = {"phase", false, phase_fields, "Where a run that is stepped by phases stands."},
     [EVENT_WHY] = {"why", false, why_fields, "A step's proof and alternatives."},
     [EVENT_IMAGES] = {"images", false, images_fields, "Images of a shard, when asked for."},
@@ -290,33 +282,28 @@ static const struct event_description descriptions[EVENT_KINDS] = {
                        "The last event of a run that ended in order. A stream without it is a crash."},
 };
 
-const struct event_description *event_describe(enum event_kind kind)
-{
+const struct event_description *event_describe(enum event_kind kind) {
     if ((int)kind <= EVENT_NONE || kind >= EVENT_KINDS)
         return NULL;
     return &descriptions[kind];
 }
 
-enum event_kind event_kind_find(const char *name)
-{
+enum event_kind event_kind_find(const char *name) {
     for (int kind = EVENT_NONE + 1; kind < EVENT_KINDS; kind++)
         if (!strcmp(descriptions[kind].name, name))
             return (enum event_kind)kind;
     return EVENT_NONE;
 }
 
-const char *event_kind_name(enum event_kind kind)
-{
+const char *event_kind_name(enum event_kind kind) {
     const struct event_description *description = event_describe(kind);
     return description ? description->name : NULL;
 }
 
-void *event_body(struct event *event)
-{
+void *event_body(struct event *event) {
     return (char *)event + offsetof(struct event, run_start); /* members of a union share their place */
 }
 
-const void *event_body_const(const struct event *event)
-{
+const void *event_body_const(const struct event *event) {
     return (const char *)event + offsetof(struct event, run_start);
 }

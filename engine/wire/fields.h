@@ -23,9 +23,9 @@ enum field_type {
 };
 
 enum field_flag { /* what a value depends on beside seed, settings and commands; `diff` leaves these out */
-    FIELD_WALL_CLOCK = 1,
-    FIELD_MACHINE = 2, /* its devices, its users, its terminals */
-    FIELD_NAME = 4,    /* the run's name or path */
+                  FIELD_WALL_CLOCK = 1,
+                  FIELD_MACHINE = 2, /* its devices, its users, its terminals */
+                  FIELD_NAME = 4,    /* the run's name or path */
 };
 
 struct field {

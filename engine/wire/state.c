@@ -31,14 +31,12 @@ struct state_memory {
     int64_t score_count;
 };
 
-static enum status no_memory(void)
-{
+static enum status no_memory(void) {
     return status_fail(STATUS_NO_MEMORY, "no memory to keep the state of the run");
 }
 
 /* What of the curves the reader of the state sees. */
-static void show_curve(struct run_state *state)
-{
+static void show_curve(struct run_state *state) {
     const struct curve *curve = &state->memory->curve;
     state->points = curve->points;
     state->tower_points = curve->tower_points;
@@ -46,8 +44,7 @@ static void show_curve(struct run_state *state)
     state->tower_point_count = curve->tower_point_count;
 }
 
-struct run_state *state_new(void)
-{
+struct run_state *state_new(void) {
     struct run_state *state = calloc(1, sizeof *state);
     struct state_memory *memory = calloc(1, sizeof *memory);
     if (!state || !memory || curve_open(&memory->curve) != STATUS_OK) {
@@ -66,14 +63,12 @@ struct run_state *state_new(void)
     return state;
 }
 
-static void free_kept(struct kept_event *kept, int count)
-{
+static void free_kept(struct kept_event *kept, int count) {
     for (int i = 0; i < count; i++)
         arena_free(&kept[i].arena);
 }
 
-void state_free(struct run_state *state)
-{
+void state_free(struct run_state *state) {
     if (!state)
         return;
     struct state_memory *memory = state->memory;
@@ -91,9 +86,8 @@ void state_free(struct run_state *state)
 
 /* ---- log and markers */
 
-static enum status add_log(struct run_state *state, double time, int64_t step, enum event_kind kind, int level,
-                           const char *text)
-{
+static enum status add_log(struct run_state *state, double time, int64_t step, enum event_kind kind,
+                           int level, const char *text) {
     char *copy = strdup(text);
     if (!copy)
         return no_memory();
@@ -109,8 +103,8 @@ static enum status add_log(struct run_state *state, double time, int64_t step, e
     return STATUS_OK;
 }
 
-static enum status add_marker(struct run_state *state, enum state_marker_kind kind, int64_t step, const char *text)
-{
+static enum status add_marker(struct run_state *state, enum state_marker_kind kind, int64_t step,
+                              const char *text) {
     if (step == WIRE_UNKNOWN_INT)
         return STATUS_OK;
     char clean[80];
@@ -130,37 +124,52 @@ static enum status add_marker(struct run_state *state, enum state_marker_kind ki
 }
 
 /* The step an event speaks of. */
-static int64_t step_of(const struct event *event)
-{
+static int64_t step_of(const struct event *event) {
     switch (event->kind) {
-    case EVENT_RUN_START: return event->run_start.resumed_from;
-    case EVENT_STEP: return event->step.step;
-    case EVENT_LOSSES: return event->losses.step;
-    case EVENT_LAYERS: return event->layers.step;
-    case EVENT_PHASE: return event->phase.step;
-    case EVENT_WHY: return event->why.step;
-    case EVENT_IMAGES: return event->images.step;
-    case EVENT_EVAL: return event->eval.step;
-    case EVENT_COMMAND: return event->command.step;
-    case EVENT_TOWERS: return event->towers.step;
-    case EVENT_CHECKPOINT: return event->checkpoint.step;
-    case EVENT_REWIND: return event->rewind.step;
-    case EVENT_NOTE: return event->note.step;
-    case EVENT_ALARM: return event->alarm.step;
-    case EVENT_STATE: return event->state.step;
-    case EVENT_RUN_END: return event->run_end.step;
-    default: return WIRE_UNKNOWN_INT;
+    case EVENT_RUN_START:
+        return event->run_start.resumed_from;
+    case EVENT_STEP:
+        return event->step.step;
+    case EVENT_LOSSES:
+        return event->losses.step;
+    case EVENT_LAYERS:
+        return event->layers.step;
+    case EVENT_PHASE:
+        return event->phase.step;
+    case EVENT_WHY:
+        return event->why.step;
+    case EVENT_IMAGES:
+        return event->images.step;
+    case EVENT_EVAL:
+        return event->eval.step;
+    case EVENT_COMMAND:
+        return event->command.step;
+    case EVENT_TOWERS:
+        return event->towers.step;
+    case EVENT_CHECKPOINT:
+        return event->checkpoint.step;
+    case EVENT_REWIND:
+        return event->rewind.step;
+    case EVENT_NOTE:
+        return event->note.step;
+    case EVENT_ALARM:
+        return event->alarm.step;
+    case EVENT_STATE:
+        return event->state.step;
+    case EVENT_RUN_END:
+        return event->run_end.step;
+    default:
+        return WIRE_UNKNOWN_INT;
     }
 }
 
-static bool is(const char *text, const char *word)
-{
+static bool is(const char *text, const char *word) {
     return text && !strcmp(text, word);
 }
 
-/* Whether an event makes a line of the log. Steps and measurements don't; neither does "saving" before "saved". */
-static bool is_logged(const struct run_state *state, const struct event *event)
-{
+/* Whether an event makes a line of the log. Steps and measurements don't; neither does "saving" before
+ * "saved". */
+static bool is_logged(const struct run_state *state, const struct event *event) {
     switch (event->kind) {
     case EVENT_RUN_START:
     case EVENT_WHY:
@@ -170,8 +179,10 @@ static bool is_logged(const struct run_state *state, const struct event *event)
     case EVENT_REWIND:
     case EVENT_NOTE:
     case EVENT_ALARM:
-    case EVENT_RUN_END: return true;
-    case EVENT_COMMAND: return !is(event->command.status, "pending");
+    case EVENT_RUN_END:
+        return true;
+    case EVENT_COMMAND:
+        return !is(event->command.status, "pending");
     case EVENT_CONTROL: {
         const char *before = state->control.kind ? state->control.control.holder_user : NULL;
         const char *after = event->control.holder_user;
@@ -182,18 +193,17 @@ static bool is_logged(const struct run_state *state, const struct event *event)
             return is(state->phase, "paused") || is(state->phase, "starting");
         return (is(event->state.state, "paused") || is(event->state.state, "starting")) &&
                !is(event->state.state, state->phase);
-    default: return false;
+    default:
+        return false;
     }
 }
 
-static bool starts_with(const char *text, const char *word)
-{
+static bool starts_with(const char *text, const char *word) {
     size_t n = strlen(word);
     return !strncmp(text, word, n) && (text[n] == 0 || text[n] == ' ');
 }
 
-static enum status mark_command(struct run_state *state, const struct event_command *command)
-{
+static enum status mark_command(struct run_state *state, const struct event_command *command) {
     /* These are told by an event, and so a marker, of their own, or change nothing. */
     static const char *const others[] = {"towers", "note", "save", "eval", "status", "images", NULL};
     if (!is(command->status, "applied") || !command->text)
@@ -204,8 +214,7 @@ static enum status mark_command(struct run_state *state, const struct event_comm
     return add_marker(state, MARKER_COMMAND, command->step, command->text);
 }
 
-static enum status mark(struct run_state *state, const struct event *event)
-{
+static enum status mark(struct run_state *state, const struct event *event) {
     char text[80];
     switch (event->kind) {
     case EVENT_RUN_START:
@@ -215,32 +224,35 @@ static enum status mark(struct run_state *state, const struct event *event)
     case EVENT_TOWERS:
         snprintf(text, sizeof text, "towers %" PRId64 "->%" PRId64, event->towers.from, event->towers.to);
         return add_marker(state, MARKER_TOWERS, event->towers.step, text);
-    case EVENT_COMMAND: return mark_command(state, &event->command);
+    case EVENT_COMMAND:
+        return mark_command(state, &event->command);
     case EVENT_ALARM:
         if (is(event->alarm.level, "info"))
             return STATUS_OK;
-        return add_marker(state, MARKER_ALARM, event->alarm.step, event->alarm.text ? event->alarm.text : "alarm");
+        return add_marker(state, MARKER_ALARM, event->alarm.step,
+                          event->alarm.text ? event->alarm.text : "alarm");
     case EVENT_EVAL:
         snprintf(text, sizeof text, "precision %.1f %%", 100 * event->eval.precision);
         return add_marker(state, MARKER_EVAL, event->eval.step, text);
-    case EVENT_CHECKPOINT: return add_marker(state, MARKER_CHECKPOINT, event->checkpoint.step, "saved");
+    case EVENT_CHECKPOINT:
+        return add_marker(state, MARKER_CHECKPOINT, event->checkpoint.step, "saved");
     case EVENT_REWIND:
         snprintf(text, sizeof text, "back to %" PRId64, event->rewind.to);
         return add_marker(state, MARKER_REWIND, event->rewind.to, text);
-    case EVENT_NOTE: return add_marker(state, MARKER_NOTE, event->note.step, event->note.text ? event->note.text : "");
-    default: return STATUS_OK;
+    case EVENT_NOTE:
+        return add_marker(state, MARKER_NOTE, event->note.step, event->note.text ? event->note.text : "");
+    default:
+        return STATUS_OK;
     }
 }
 
 /* ---- curves and scores */
 
-static double known_or(double value, double other)
-{
+static double known_or(double value, double other) {
     return wire_is_unknown(value) ? other : value;
 }
 
-static enum status fold_point(struct run_state *state, const struct event *event)
-{
+static enum status fold_point(struct run_state *state, const struct event *event) {
     const struct event_step *e = &event->step;
     struct curve *curve = &state->memory->curve;
     if (e->step == WIRE_UNKNOWN_INT)
@@ -269,8 +281,7 @@ static enum status fold_point(struct run_state *state, const struct event *event
     return curve_append(curve, &point, tower_points);
 }
 
-static void find_best(struct run_state *state)
-{
+static void find_best(struct run_state *state) {
     const struct state_memory *memory = state->memory;
     state->best_precision = wire_unknown();
     state->best_step = WIRE_UNKNOWN_INT;
@@ -281,11 +292,10 @@ static void find_best(struct run_state *state)
         }
 }
 
-static void fold_score(struct run_state *state, const struct event_eval *e)
-{
+static void fold_score(struct run_state *state, const struct event_eval *e) {
     struct state_memory *memory = state->memory;
     if (!isfinite(e->precision) || !(isfinite(e->loss) || wire_is_unknown(e->loss)))
-        return; /* never the best */
+        return;                          /* never the best */
     if (memory->score_count == SCORES) { /* of two neighbours the better stays */
         for (int64_t i = 0; i < SCORES / 2; i++) {
             const struct score *pair = &memory->scores[2 * i];
@@ -298,8 +308,7 @@ static void fold_score(struct run_state *state, const struct event_eval *e)
 }
 
 /* The run went back to `step`: what lies beyond has not happened. */
-static void go_back(struct run_state *state, int64_t step)
-{
+static void go_back(struct run_state *state, int64_t step) {
     struct state_memory *memory = state->memory;
     curve_drop(&memory->curve, step);
     int64_t kept = 0;
@@ -333,25 +342,23 @@ static const size_t slots[EVENT_KINDS] = {
     [EVENT_ALARM] = offsetof(struct run_state, alarm),
 };
 
-static struct event *slot_of(struct run_state *state, int kind)
-{
+static struct event *slot_of(struct run_state *state, int kind) {
     return slots[kind] ? (struct event *)(void *)((char *)state + slots[kind]) : NULL;
 }
 
-static enum status keep(const struct event *event, struct event *slot, struct kept_event *kept)
-{
+static enum status keep(const struct event *event, struct event *slot, struct kept_event *kept) {
     slot->kind = EVENT_NONE;
     arena_reset(&kept->arena);
     return event_copy(event, &kept->arena, slot);
 }
 
 /* A collection too long for one line comes in several events of one step: towers in rising order. */
-static enum status keep_losses(struct run_state *state, const struct event *event)
-{
+static enum status keep_losses(struct run_state *state, const struct event *event) {
     struct event *slot = &state->losses;
     struct kept_event *kept = &state->memory->kept[EVENT_LOSSES];
     const struct event_losses *more = &event->losses, *have = &slot->losses;
-    bool continues = slot->kind && have->step == more->step && have->tower_count > 0 && more->tower_count > 0 &&
+    bool continues = slot->kind && have->step == more->step && have->tower_count > 0 &&
+                     more->tower_count > 0 &&
                      more->towers[0].tower > have->towers[have->tower_count - 1].tower;
     if (!continues)
         return keep(event, slot, kept);
@@ -369,11 +376,11 @@ static enum status keep_losses(struct run_state *state, const struct event *even
     return STATUS_OK;
 }
 
-static enum status keep_device(struct run_state *state, const struct event *event)
-{
+static enum status keep_device(struct run_state *state, const struct event *event) {
     int64_t i = 0;
     const char *name = event->device.device ? event->device.device : "";
-    while (i < state->device_count && strcmp(state->devices[i].device.device ? state->devices[i].device.device : "", name))
+    while (i < state->device_count &&
+           strcmp(state->devices[i].device.device ? state->devices[i].device.device : "", name))
         i++;
     if (i == DEVICES)
         return STATUS_OK;
@@ -383,8 +390,7 @@ static enum status keep_device(struct run_state *state, const struct event *even
     return STATUS_OK;
 }
 
-static enum status keep_images(struct run_state *state, const struct event *event)
-{
+static enum status keep_images(struct run_state *state, const struct event *event) {
     const struct event_images *e = &event->images;
     if (state->images_count > 0 && state->images[0].images.step != e->step)
         state->images_count = 0;
@@ -400,12 +406,14 @@ static enum status keep_images(struct run_state *state, const struct event *even
     return STATUS_OK;
 }
 
-static enum status keep_newest(struct run_state *state, const struct event *event)
-{
+static enum status keep_newest(struct run_state *state, const struct event *event) {
     switch (event->kind) {
-    case EVENT_LOSSES: return keep_losses(state, event);
-    case EVENT_DEVICE: return keep_device(state, event);
-    case EVENT_IMAGES: return keep_images(state, event);
+    case EVENT_LOSSES:
+        return keep_losses(state, event);
+    case EVENT_DEVICE:
+        return keep_device(state, event);
+    case EVENT_IMAGES:
+        return keep_images(state, event);
     case EVENT_ALARM:
         if (is(event->alarm.level, "info"))
             return STATUS_OK;
@@ -417,7 +425,8 @@ static enum status keep_newest(struct run_state *state, const struct event *even
     case EVENT_STATE:
         snprintf(state->phase, sizeof state->phase, "%s", event->state.state ? event->state.state : "");
         return STATUS_OK;
-    default: break;
+    default:
+        break;
     }
     struct event *slot = slot_of(state, event->kind);
     return slot ? keep(event, slot, &state->memory->kept[event->kind]) : STATUS_OK;
@@ -425,8 +434,7 @@ static enum status keep_newest(struct run_state *state, const struct event *even
 
 /* ---- folding */
 
-static enum status start(struct run_state *state, const struct event *event)
-{
+static enum status start(struct run_state *state, const struct event *event) {
     int64_t from = event->run_start.resumed_from;
     if (from == WIRE_UNKNOWN_INT) {
         if (!state->started)
@@ -448,8 +456,7 @@ static enum status start(struct run_state *state, const struct event *event)
     return STATUS_OK;
 }
 
-static enum status fold(struct run_state *state, const struct event *event)
-{
+static enum status fold(struct run_state *state, const struct event *event) {
     if (event->kind == EVENT_RUN_START)
         STATUS_TRY(start(state, event));
     if (is_logged(state, event)) {
@@ -470,8 +477,7 @@ static enum status fold(struct run_state *state, const struct event *event)
     return STATUS_OK;
 }
 
-enum status state_apply(struct run_state *state, const struct event *event)
-{
+enum status state_apply(struct run_state *state, const struct event *event) {
     if (event->seq > 0) {
         if (event->seq <= state->last_seq)
             return STATUS_OK; /* seen: file and socket overlap */
@@ -486,21 +492,20 @@ enum status state_apply(struct run_state *state, const struct event *event)
     return status;
 }
 
-enum status state_crashed(struct run_state *state, const char *text)
-{
+enum status state_crashed(struct run_state *state, const char *text) {
     if (state->crashed || state->ended)
         return STATUS_OK;
     state->crashed = true;
     state->control.kind = EVENT_NONE;
     char clean[512];
-    text_printable(clean, sizeof clean, text ? text : "the engine is gone without saying so: it crashed or was killed");
+    text_printable(clean, sizeof clean,
+                   text ? text : "the engine is gone without saying so: it crashed or was killed");
     return add_log(state, state->last_time, WIRE_UNKNOWN_INT, EVENT_RUN_END, 2, clean);
 }
 
 /* ---- copying */
 
-static bool copy_texts(struct run_state *copy, const struct run_state *state)
-{
+static bool copy_texts(struct run_state *copy, const struct run_state *state) {
     for (; copy->marker_count < state->marker_count; copy->marker_count++) {
         struct state_marker *marker = &copy->markers[copy->marker_count];
         *marker = state->markers[copy->marker_count];
@@ -516,11 +521,11 @@ static bool copy_texts(struct run_state *copy, const struct run_state *state)
     return true;
 }
 
-static bool copy_events(struct run_state *copy, const struct run_state *state)
-{
+static bool copy_events(struct run_state *copy, const struct run_state *state) {
     for (int kind = 0; kind < EVENT_KINDS; kind++) {
         const struct event *from = (const void *)((const char *)state + slots[kind]);
-        if (slots[kind] && from->kind && keep(from, slot_of(copy, kind), &copy->memory->kept[kind]) != STATUS_OK)
+        if (slots[kind] && from->kind &&
+            keep(from, slot_of(copy, kind), &copy->memory->kept[kind]) != STATUS_OK)
             return false;
     }
     for (; copy->device_count < state->device_count; copy->device_count++) {
@@ -536,8 +541,7 @@ static bool copy_events(struct run_state *copy, const struct run_state *state)
     return true;
 }
 
-struct run_state *state_copy(const struct run_state *state)
-{
+struct run_state *state_copy(const struct run_state *state) {
     struct run_state *copy = calloc(1, sizeof *copy);
     struct state_memory *memory = calloc(1, sizeof *memory);
     if (!copy || !memory) {
@@ -558,7 +562,8 @@ struct run_state *state_copy(const struct run_state *state)
             slot->kind = EVENT_NONE;
     }
     memory->curve = curve_share(&state->memory->curve);
-    memcpy(memory->scores, state->memory->scores, (size_t)state->memory->score_count * sizeof *memory->scores);
+    memcpy(memory->scores, state->memory->scores,
+           (size_t)state->memory->score_count * sizeof *memory->scores);
     memory->score_count = state->memory->score_count;
     show_curve(copy);
     if (!copy_texts(copy, state) || !copy_events(copy, state)) {

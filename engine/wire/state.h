@@ -22,7 +22,13 @@ struct state_tower_point {
 };
 
 enum state_marker_kind {
-    MARKER_TOWERS, MARKER_COMMAND, MARKER_ALARM, MARKER_EVAL, MARKER_CHECKPOINT, MARKER_RESUME, MARKER_REWIND,
+    MARKER_TOWERS,
+    MARKER_COMMAND,
+    MARKER_ALARM,
+    MARKER_EVAL,
+    MARKER_CHECKPOINT,
+    MARKER_RESUME,
+    MARKER_REWIND,
     MARKER_NOTE
 };
 
@@ -36,8 +42,8 @@ struct state_log_line {
     double time;
     int64_t step; /* unknown: WIRE_UNKNOWN_INT */
     enum event_kind kind;
-    int level;    /* 0 info, 1 warning, 2 error */
-    char *text;   /* the event in words */
+    int level;  /* 0 info, 1 warning, 2 error */
+    char *text; /* the event in words */
 };
 
 struct run_state {
@@ -46,15 +52,15 @@ struct run_state {
     int64_t missing;              /* seq numbers that were skipped over (a hole in the record) */
     char phase[16];               /* last state event: starting, training, paused, ... */
     double start_time, last_time; /* of the events */
-    struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase; /* the newest of each;
-                                     kind EVENT_NONE: none yet */
-    struct event alarm;           /* the newest of level warning or error */
-    double best_precision;        /* of the evaluations; unknown: none */
+    struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase; /* the newest of
+                                     each; kind EVENT_NONE: none yet */
+    struct event alarm;    /* the newest of level warning or error */
+    double best_precision; /* of the evaluations; unknown: none */
     int64_t best_step;
     int64_t device_count;
-    struct event *devices;        /* newest device event by device */
+    struct event *devices; /* newest device event by device */
     int64_t images_count;
-    struct event *images;         /* image events of the newest step asked for */
+    struct event *images; /* image events of the newest step asked for */
 
     int64_t point_count;
     struct state_curve_point *points;
@@ -63,10 +69,10 @@ struct run_state {
     int64_t marker_count;
     struct state_marker *markers;
     int64_t log_count;
-    struct state_log_line *log;   /* bounded: the oldest go */
+    struct state_log_line *log; /* bounded: the oldest go */
     int64_t log_dropped;
 
-    struct state_memory *memory;  /* owner of the above */
+    struct state_memory *memory; /* owner of the above */
 };
 
 /* An empty state; NULL when there is no memory. Free with state_free (NULL is fine). */

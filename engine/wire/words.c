@@ -14,8 +14,7 @@ struct sentence {
 };
 
 static void say(struct sentence *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct sentence *s, const char *format, ...)
-{
+static void say(struct sentence *s, const char *format, ...) {
     if (s->length + 1 >= sizeof s->text)
         return;
     va_list arguments;
@@ -28,8 +27,7 @@ static void say(struct sentence *s, const char *format, ...)
 
 /* ", WORD VALUE" when the value is known. */
 static void say_number(struct sentence *s, const char *before, double value, const char *format, double scale,
-                       const char *after)
-{
+                       const char *after) {
     if (wire_is_unknown(value))
         return;
     char number[40] = "not finite";
@@ -42,25 +40,21 @@ static void say_number(struct sentence *s, const char *before, double value, con
     say(s, "%s%s%s", before, number, after);
 }
 
-static void say_integer(struct sentence *s, const char *before, int64_t value, const char *after)
-{
+static void say_integer(struct sentence *s, const char *before, int64_t value, const char *after) {
     if (value != WIRE_UNKNOWN_INT)
         say(s, "%s%" PRId64 "%s", before, value, after);
 }
 
-static void say_text(struct sentence *s, const char *before, const char *text, const char *after)
-{
+static void say_text(struct sentence *s, const char *before, const char *text, const char *after) {
     if (text && *text)
         say(s, "%s%s%s", before, text, after);
 }
 
-static int is(const char *text, const char *word)
-{
+static int is(const char *text, const char *word) {
     return text && !strcmp(text, word);
 }
 
-static void run_start_words(struct sentence *s, const struct event_run_start *e)
-{
+static void run_start_words(struct sentence *s, const struct event_run_start *e) {
     bool resumed = e->resumed_from != WIRE_UNKNOWN_INT;
     say(s, "run %s %s", e->run ? e->run : "", resumed ? "resumed" : "started");
     if (resumed)
@@ -73,8 +67,7 @@ static void run_start_words(struct sentence *s, const struct event_run_start *e)
     say_integer(s, ", seed ", e->seed, "");
 }
 
-static void step_words(struct sentence *s, const struct event_step *e)
-{
+static void step_words(struct sentence *s, const struct event_step *e) {
     say_integer(s, "step ", e->step, "");
     say_number(s, ": loss ", e->loss, "%.4f", 1, "");
     say_number(s, " = cross-entropy ", e->cross_entropy, "%.4f", 1, "");
@@ -84,8 +77,7 @@ static void step_words(struct sentence *s, const struct event_step *e)
     say_text(s, ", under the wrong rule ", e->applied, "");
 }
 
-static int eval_words(struct sentence *s, const struct event_eval *e)
-{
+static int eval_words(struct sentence *s, const struct event_eval *e) {
     say_number(s, "precision ", e->precision, "%.2f", 100, " %");
     if (e->correct != WIRE_UNKNOWN_INT && e->images != WIRE_UNKNOWN_INT)
         say(s, " (%" PRId64 " of %" PRId64 " test images)", e->correct, e->images);
@@ -94,8 +86,7 @@ static int eval_words(struct sentence *s, const struct event_eval *e)
     return isfinite(e->loss) || wire_is_unknown(e->loss) ? 0 : 1;
 }
 
-static int command_words(struct sentence *s, const struct event_command *e)
-{
+static int command_words(struct sentence *s, const struct event_command *e) {
     say(s, "%s", e->text ? e->text : "a command");
     say_text(s, " (", e->from, ")");
     if (is(e->status, "applied")) {
@@ -113,16 +104,14 @@ static int command_words(struct sentence *s, const struct event_command *e)
     return 0;
 }
 
-static int alarm_words(struct sentence *s, const struct event_alarm *e)
-{
+static int alarm_words(struct sentence *s, const struct event_alarm *e) {
     say(s, "%s", e->text ? e->text : "");
     say_text(s, " [", e->tensor, "]");
     say_integer(s, " [tower ", e->tower, "]");
     return is(e->level, "error") ? 2 : is(e->level, "warning") ? 1 : 0;
 }
 
-static void control_words(struct sentence *s, const struct event_control *e)
-{
+static void control_words(struct sentence *s, const struct event_control *e) {
     if (e->holder_user)
         say(s, "%s", e->holder_user);
     say_text(s, " at ", e->holder_terminal, "");
@@ -132,8 +121,7 @@ static void control_words(struct sentence *s, const struct event_control *e)
         say(s, "; %s asks for it", e->asking_user);
 }
 
-static void device_words(struct sentence *s, const struct event_device *e)
-{
+static void device_words(struct sentence *s, const struct event_device *e) {
     say(s, "%s", e->device ? e->device : "device");
     say_number(s, ", use ", e->utilization, "%.0f", 100, " %");
     if (e->memory_used != WIRE_UNKNOWN_INT)
@@ -142,8 +130,7 @@ static void device_words(struct sentence *s, const struct event_device *e)
     say_number(s, ", ", e->power, "%.0f", 1, " W");
 }
 
-static int run_end_words(struct sentence *s, const struct event_run_end *e)
-{
+static int run_end_words(struct sentence *s, const struct event_run_end *e) {
     say(s, "run ended");
     say_text(s, ", ", e->reason, "");
     say_integer(s, ", at step ", e->step, "");
@@ -151,28 +138,37 @@ static int run_end_words(struct sentence *s, const struct event_run_end *e)
     return is(e->reason, "failed") ? 2 : 0;
 }
 
-static int words(struct sentence *s, const struct event *event)
-{
+static int words(struct sentence *s, const struct event *event) {
     switch (event->kind) {
-    case EVENT_RUN_START: run_start_words(s, &event->run_start); break;
-    case EVENT_STEP: step_words(s, &event->step); break;
-    case EVENT_LOSSES: say_integer(s, "losses of step ", event->losses.step, ""); break;
-    case EVENT_LAYERS: say_integer(s, "layers at step ", event->layers.step, ""); break;
+    case EVENT_RUN_START:
+        run_start_words(s, &event->run_start);
+        break;
+    case EVENT_STEP:
+        step_words(s, &event->step);
+        break;
+    case EVENT_LOSSES:
+        say_integer(s, "losses of step ", event->losses.step, "");
+        break;
+    case EVENT_LAYERS:
+        say_integer(s, "layers at step ", event->layers.step, "");
+        break;
     case EVENT_PHASE:
         say_text(s, "phase ", event->phase.phase, "");
         say_integer(s, " of step ", event->phase.step, "");
         break;
     case EVENT_WHY:
         say_integer(s, "step ", event->why.step, " looked into");
-        say_number(s, "; on one tower the gradient differs by ", event->why.proof_gradient_difference, "%.1e", 1,
-                   " of its norm");
+        say_number(s, "; on one tower the gradient differs by ", event->why.proof_gradient_difference, "%.1e",
+                   1, " of its norm");
         break;
     case EVENT_IMAGES:
         say_integer(s, "images of tower ", event->images.tower, "");
         say_integer(s, " at step ", event->images.step, "");
         break;
-    case EVENT_EVAL: return eval_words(s, &event->eval);
-    case EVENT_COMMAND: return command_words(s, &event->command);
+    case EVENT_EVAL:
+        return eval_words(s, &event->eval);
+    case EVENT_COMMAND:
+        return command_words(s, &event->command);
     case EVENT_TOWERS:
         say_integer(s, "towers ", event->towers.from, "");
         say_integer(s, " -> ", event->towers.to, "");
@@ -188,22 +184,37 @@ static int words(struct sentence *s, const struct event *event)
         say_integer(s, "back to step ", event->rewind.to, "");
         say_text(s, ": ", event->rewind.reason, "");
         return 1;
-    case EVENT_NOTE: say_text(s, "note: ", event->note.text, ""); break;
-    case EVENT_ALARM: return alarm_words(s, &event->alarm);
-    case EVENT_STATE: say_text(s, "", event->state.state, ""); break;
-    case EVENT_DEVICE: device_words(s, &event->device); break;
-    case EVENT_CONTROL: control_words(s, &event->control); break;
-    case EVENT_HELLO: say_text(s, "connected to ", event->hello.run, ""); break;
-    case EVENT_GAP: say(s, "fell behind; the record is read instead"); break;
-    case EVENT_RUN_END: return run_end_words(s, &event->run_end);
+    case EVENT_NOTE:
+        say_text(s, "note: ", event->note.text, "");
+        break;
+    case EVENT_ALARM:
+        return alarm_words(s, &event->alarm);
+    case EVENT_STATE:
+        say_text(s, "", event->state.state, "");
+        break;
+    case EVENT_DEVICE:
+        device_words(s, &event->device);
+        break;
+    case EVENT_CONTROL:
+        control_words(s, &event->control);
+        break;
+    case EVENT_HELLO:
+        say_text(s, "connected to ", event->hello.run, "");
+        break;
+    case EVENT_GAP:
+        say(s, "fell behind; the record is read instead");
+        break;
+    case EVENT_RUN_END:
+        return run_end_words(s, &event->run_end);
     case EVENT_NONE:
-    case EVENT_KINDS: say(s, "an event that this version does not know"); break;
+    case EVENT_KINDS:
+        say(s, "an event that this version does not know");
+        break;
     }
     return 0;
 }
 
-int event_words(const struct event *event, char *out, size_t size)
-{
+int event_words(const struct event *event, char *out, size_t size) {
     struct sentence sentence = {.length = 0};
     int level = words(&sentence, event);
     text_printable(out, size, sentence.text);
