@@ -50,9 +50,10 @@ static enum status cpu_open(int index, int threads, const char *isa, struct devi
     device->isa = chosen;
     read_processor_name(device->processor, sizeof device->processor);
     library_limit_isa(chosen);
-    enum status status = onednn_open(&device->onednn);
+    device->library = library_threads_find();
+    enum status status = pool_open(threads, &device->pool);
     if (status == STATUS_OK)
-        status = pool_open(threads, &device->pool);
+        status = onednn_open(pool_threads(device->pool), &device->onednn);
     if (status != STATUS_OK) {
         cpu_close(device);
         return status;

@@ -6,6 +6,7 @@
 #define TOWERSCOPE_KERNELS_CPU_IMPL_H
 
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/library.h"
 #include "kernels/cpu/team.h"
 #include "kernels/device.h"
 
@@ -14,6 +15,7 @@ struct onednn;
 struct device {
     struct pool *pool;
     enum cpu_isa isa;
+    struct library_threads library;
     struct onednn *onednn;
     char processor[80];
     double

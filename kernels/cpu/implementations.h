@@ -4,6 +4,6 @@
 
 #include "kernels/cpu/impl.h"
 
-extern const struct cpu_implementation vector_implementation;
+extern const struct cpu_implementation vector_implementation, onednn_weighted, onednn_window;
 
 #endif

@@ -19,9 +19,11 @@ static void add_line(char *text, size_t size, const char *format, ...) {
 
 static enum status request_check(const struct plan_request *request) {
     if (!request->ops || request->count < 1)
-        return status_fail(STATUS_BAD_INPUT, "plan: no operations were given");
+        return status_fail(STATUS_INTERNAL, "plan: no operations were given");
     if (request->images < 1)
-        return status_fail(STATUS_BAD_INPUT, "plan: %d images; at least 1 is needed", request->images);
+        return status_fail(STATUS_INTERNAL, "plan: %d images; at least 1 is needed", request->images);
+    for (int i = 0; i < request->count && i < PLAN_MAX_OPS; i++)
+        STATUS_TRY(op_verify(&request->ops[i]));
     for (int i = 0; i < request->count; i++)
         STATUS_TRY(op_verify(&request->ops[i]));
     return STATUS_OK;
@@ -64,7 +66,7 @@ enum status cpu_plan(struct device *device, const struct plan_request *request, 
     STATUS_TRY(request_check(request));
     char names[256] = "";
     if (request->force && !known(cpu_implementations(device->isa), request->force, names, sizeof names))
-        return status_fail(STATUS_BAD_INPUT, "implementation %s is not known on this device; there are: %s",
+        return status_fail(STATUS_UNSUPPORTED, "implementation %s is not known on this device; there are: %s",
                            request->force, names);
     struct plan_request offered = *request;
     if (offered.count > PLAN_MAX_OPS)
@@ -91,7 +93,10 @@ enum status cpu_plan(struct device *device, const struct plan_request *request, 
     plan->input_gradient = request->input_gradient;
     plan->info.taken = taken;
     snprintf(plan->info.implementation, sizeof plan->info.implementation, "%s", plan->implementation->name);
+    /* oneDNN makes its primitives for the number of threads it may use when they are made. */
+    int before = library_enter(&device->library);
     enum status status = plan->implementation->plan ? plan->implementation->plan(plan) : STATUS_OK;
+    library_leave(&device->library, before);
     if (status != STATUS_OK) {
         cpu_plan_free(plan);
         return status;

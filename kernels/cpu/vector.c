@@ -1,21 +1,57 @@
-/* Implementation "vector": bias and ReLU that stand alone, by plain vector loops. */
+/* Implementation "vector": bias and ReLU that stand alone by plain vector loops, and LRN of any numbers by
+ * simple ones, for what the faster implementations don't take. */
 #include "kernels/cpu/implementations.h"
-
 #include "kernels/cpu/isa/step.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static int takes(const struct device *device, const struct plan_request *request, char *reason, size_t size) {
     (void)device;
-    if (request->ops->kind == OP_BIAS || request->ops->kind == OP_RELU)
+    enum op_kind kind = request->ops->kind;
+    if (kind == OP_BIAS || kind == OP_RELU || kind == OP_LRN)
         return 1;
-    snprintf(reason, size, "does bias and relu alone, not %s", op_kind_name(request->ops->kind));
+    snprintf(reason, size, "does bias, relu and lrn alone, not %s", op_kind_name(kind));
     return 0;
 }
 
 static enum status plan(struct plan *plan) {
     plan->info.backward_reads_y = plan->ops->kind == OP_RELU;
+    plan->info.backward_reads_x = plan->ops->kind == OP_LRN;
     return STATUS_OK;
+}
+
+/* bias + alpha * sum of x_k^2 over the window around channel c, and where the window lies. */
+static float lrn_scale(const struct op *op, const float *x, int c, int *first, int *last) {
+    *first = c < op->lrn.radius ? 0 : c - op->lrn.radius;
+    *last = op->in.c - 1 - c < op->lrn.radius ? op->in.c - 1 : c + op->lrn.radius;
+    float sum = 0;
+    for (int k = *first; k <= *last; k++)
+        sum += x[k] * x[k];
+    return (float)op->lrn.bias + (float)op->lrn.alpha * sum;
+}
+
+static void lrn(const struct op *op, const float *x, float *y, size_t pixels) {
+    int first, last;
+    for (size_t i = 0; i < pixels; i++, x += op->in.c, y += op->in.c)
+        for (int c = 0; c < op->in.c; c++)
+            y[c] = x[c] * powf(lrn_scale(op, x, c, &first, &last), -(float)op->lrn.beta);
+}
+
+static void lrn_backward(const struct op *op, const float *x, const float *dy, float *dx, size_t pixels) {
+    float beta = (float)op->lrn.beta, factor = -2 * (float)op->lrn.alpha * beta;
+    int first, last;
+    for (size_t i = 0; i < pixels; i++, x += op->in.c, dy += op->in.c, dx += op->in.c) {
+        for (int c = 0; c < op->in.c; c++)
+            dx[c] = dy[c] * powf(lrn_scale(op, x, c, &first, &last), -beta);
+        for (int c = 0; c < op->in.c; c++) {
+            /* What channel c gives to each of its window: g y / N of it, times their values. */
+            float scale = lrn_scale(op, x, c, &first, &last);
+            float share = factor * dy[c] * x[c] * powf(scale, -beta - 1);
+            for (int k = first; k <= last; k++)
+                dx[k] += share * x[k];
+        }
+    }
 }
 
 struct job {
@@ -40,6 +76,8 @@ static enum status forward_part(void *context, int part, int thread) {
     float *y = (float *)job->args->y.data + at;
     if (op->kind == OP_RELU)
         job->kernels->relu(x, y, count);
+    else if (op->kind == OP_LRN)
+        lrn(op, x, y, count / (size_t)op->in.c);
     else
         job->kernels->bias(x, job->args->params[0].data, y, count / (size_t)op->in.c, (size_t)op->in.c);
     return STATUS_OK;
@@ -60,6 +98,8 @@ static enum status backward_part(void *context, int part, int thread) {
     float *dx = (float *)job->args->dx.data + at;
     if (op->kind == OP_RELU)
         job->kernels->relu_backward((const float *)job->args->y.data + at, dy, dx, count);
+    else if (op->kind == OP_LRN)
+        lrn_backward(op, (const float *)job->args->x.data + at, dy, dx, count / (size_t)op->in.c);
     else
         job->kernels->copy(dx, dy, count);
     return STATUS_OK;
