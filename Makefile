@@ -80,6 +80,9 @@ $(B)/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
+# loops over pixels, which -O2 would leave to one value at a time
+$(B)/datasets/shapes.o $(B)/datasets/distort.o: ALL_CFLAGS += -O3
+
 # ref is plain C over a `real` type, built twice; -O3 so that gcc turns its plain loops into vectors
 REF_CFLAGS := -O3
 $(B)/%.f32.o: %.c

@@ -17,6 +17,7 @@ struct subcommand {
 /* Print "towerscope: <sentence of the last failure>" to stderr and give the exit code that fits the status. */
 int cli_fail(enum status status);
 
+int command_data(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
 #endif

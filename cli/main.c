@@ -4,11 +4,23 @@
 #include <string.h>
 
 static const struct subcommand subcommands[] = {
+    {"data", command_data, "verify, make and look at data sets"},
     {NULL, NULL, NULL},
 };
 
+/* A name in the sentence may come from a stranger: bytes that a terminal would obey are not printed. */
+static void print_safely(const char *text, FILE *to) {
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        bool c1_control = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0; /* as UTF-8 */
+        fputc(*c < ' ' || *c == 127 || c1_control ? '?' : *c, to);
+        c += c1_control;
+    }
+}
+
 int cli_fail(enum status status) {
-    fprintf(stderr, "towerscope: %s\n", status_text());
+    fputs("towerscope: ", stderr);
+    print_safely(status_text(), stderr);
+    fputc('\n', stderr);
     switch (status) {
     case STATUS_OK:
         return EXIT_DONE;

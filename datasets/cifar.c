@@ -164,7 +164,7 @@ static enum status read_all(const char *folder, struct reading *reading, struct 
         part->set = which == 0 ? &data->train : &data->test;
         part->first = counts[which];
         counts[which] += part->records;
-        if (part->records != reading->parts[0].records && which == 0)
+        if (which == 0 && llabs(part->records - reading->parts[0].records) > 1)
             note_add(data, "%s holds %lld records, %s %lld: is one of them cut short?", part->path,
                      (long long)part->records, reading->parts[0].path, (long long)reading->parts[0].records);
     }

@@ -5,7 +5,9 @@
  * finds edges first does not. */
 #include "datasets/shapes.h"
 
+#include <endian.h>
 #include <math.h>
+#include <string.h>
 
 #include "engine/base/random.h"
 
@@ -132,6 +134,20 @@ static float between(struct random *random, float low, float high) {
     return low + (high - low) * random_float(random);
 }
 
+/* A direction, all equally likely. By a point of the disc and a root, not by sine and cosine, whose last bits
+ * differ between mathematics libraries. */
+static void turn(struct random *random, struct pose *pose) {
+    float x, y, square;
+    do {
+        x = between(random, -1, 1);
+        y = between(random, -1, 1);
+        square = x * x + y * y;
+    } while (square > 1 || square < 0.01f);
+    float length = sqrtf(square);
+    pose->cosine = x / length;
+    pose->sine = y / length;
+}
+
 struct paint {
     float ground[3], slope_x[3], slope_y[3]; /* the ground's colour and how it changes across the picture */
     float shape[3];
@@ -153,43 +169,50 @@ static struct paint mix_paint(struct random *random) {
     return paint;
 }
 
-/* One row from its coverage; noise: a byte a value. */
+/* One row from its coverage; noise: a byte for each pixel. */
 static void paint_row(const struct paint *paint, int row, const float *restrict cover,
                       const uint8_t *restrict noise, uint8_t *restrict pixels) {
+    uint8_t plane[3][SHAPE_SIDE];
     float y = (float)row - 0.5f * SHAPE_SIDE, grain = paint->grain / 256;
-    for (int i = 0; i < SHAPE_SIDE; i++) {
-        float x = (float)i - 0.5f * SHAPE_SIDE;
-        for (int c = 0; c < 3; c++) {
-            float ground = paint->ground[c] + paint->slope_x[c] * x + paint->slope_y[c] * y;
-            float value =
-                ground + cover[i] * (paint->shape[c] - ground) + ((float)noise[3 * i + c] - 127.5f) * grain;
-            pixels[3 * i + c] = (uint8_t)most(0, least(255, value + 0.5f));
+    for (int c = 0; c < 3; c++) {
+        float left = paint->ground[c] + paint->slope_y[c] * y - paint->slope_x[c] * 0.5f * SHAPE_SIDE;
+        float slope = paint->slope_x[c], shape = paint->shape[c];
+        for (int i = 0; i < SHAPE_SIDE; i++) {
+            float ground = left + slope * (float)i;
+            float value = ground + cover[i] * (shape - ground) + ((float)noise[i] - 127.5f) * grain;
+            plane[c][i] = (uint8_t)(int)most(0, least(255, value + 0.5f));
         }
+    }
+    for (int i = 0; i < SHAPE_SIDE; i++) {
+        pixels[3 * i] = plane[0][i];
+        pixels[3 * i + 1] = plane[1][i];
+        pixels[3 * i + 2] = plane[2][i];
     }
 }
 
 void shape_draw(enum shape_kind kind, uint64_t seed, uint64_t index, uint8_t *pixels) {
-    enum { ROW = 3 * SHAPE_SIDE, BLOCKS = ROW / 16 };
+    enum { BLOCKS = SHAPE_SIDE / 16 };
     struct random random = random_begin(seed, RANDOM_GENERATED_DATA, index);
     struct pose pose;
     pose.x = between(&random, 13, 19);
     pose.y = between(&random, 13, 19);
     pose.radius = between(&random, 7, 10);
     pose.stroke = between(&random, 1.25f, 2);
-    float angle = between(&random, 0, 6.2831853f);
-    pose.cosine = cosf(angle);
-    pose.sine = sinf(angle);
+    turn(&random, &pose);
     struct paint paint = mix_paint(&random);
     float cover[SHAPE_SIDE * SHAPE_SIDE];
     cover_picture(kind, &pose, cover);
     uint64_t counter = random.counter;
     for (int row = 0; row < SHAPE_SIDE; row++) {
         uint32_t noise[BLOCKS][4];
-        uint8_t bytes[ROW];
+        uint8_t bytes[SHAPE_SIDE];
         for (int i = 0; i < BLOCKS; i++)
             random_block(&random.key, counter++, noise[i]);
-        for (int i = 0; i < ROW; i++) /* by value, not by memory: the same on machines of either byte order */
-            bytes[i] = (uint8_t)(noise[i / 16][i / 4 % 4] >> (i % 4 * 8));
-        paint_row(&paint, row, cover + row * SHAPE_SIDE, bytes, pixels + row * ROW);
+        for (int i = 0; i < SHAPE_SIDE / 4; i++) {
+            uint32_t word =
+                htole32(noise[i / 4][i % 4]); /* the same picture on machines of either byte order */
+            memcpy(bytes + 4 * i, &word, 4);
+        }
+        paint_row(&paint, row, cover + row * SHAPE_SIDE, bytes, pixels + (size_t)row * 3 * SHAPE_SIDE);
     }
 }

@@ -178,14 +178,16 @@ enum status source_finish(struct source *s) {
     unsigned char extra;
     size_t got;
     STATUS_TRY(source_read(s, &extra, 1, &got));
-    if (got != 0 && s->compressed)
-        return status_fail(STATUS_BAD_INPUT, "%s holds more bytes than its header promises; get it again",
-                           s->path);
-    if (got != 0)
+    if (got == 0)
+        return STATUS_OK;
+    if (s->compressed)
         return status_fail(STATUS_BAD_INPUT,
-                           "%s holds %" PRId64 " bytes more than its header promises; get it again", s->path,
-                           s->file_size - s->file_read + 1);
-    return STATUS_OK;
+                           "%s expands to more bytes than its header promises; get it again", s->path);
+    int64_t promised = s->file_read - (int64_t)(s->peeked - s->peek_used) - 1;
+    return status_fail(STATUS_BAD_INPUT,
+                       "%s holds %" PRId64 " bytes, %" PRId64 " more than the %" PRId64
+                       " that are expected; get it again",
+                       s->path, s->file_size, s->file_size - promised, promised);
 }
 
 int64_t source_at_most(const struct source *s) {
@@ -283,6 +285,8 @@ const char *source_looks_like(const unsigned char *bytes, size_t size) {
         return " (it begins like a Python pickle: this is the Python edition, the binary edition is wanted)";
     if (size >= 262 && !memcmp(bytes + 257, "ustar", 5))
         return " (it is a tar archive: unpack it with tar xf and give the folder)";
+    if (size >= 7 && !memcmp(bytes, "version", 7))
+        return " (it looks like a pointer of git-lfs: fetch the file itself)";
     if (size >= 4 && !memcmp(bytes, "PK\3\4", 4))
         return " (it is a zip archive: unpack it and give the folder)";
     if (size >= 8 && !memcmp(bytes, "\x89PNG\r\n\x1a\n", 8))

@@ -8,6 +8,7 @@
 #include "datasets/dataset.h"
 #include "engine/model/model.h"
 #include "engine/train/settings.h"
+#include "engine/train/snapshot.h"
 #include "engine/wire/command.h"
 #include "engine/wire/event.h"
 
@@ -20,42 +21,78 @@ struct trainer_sink {
     void *context;
 };
 
-struct trainer_options {
-    struct settings settings;
-    const char *run_name, *run_folder; /* run_folder NULL: nothing is stored */
-    const struct dataset *data;        /* outlives the trainer */
-    const struct model *model;         /* outlives the trainer */
-    struct device_handle device;       /* outlives the trainer */
-    struct trainer_sink sink;
+/* Where checkpoints go. save() writes the snapshot (which it may keep nothing of) and fills path, bytes and
+ * seconds of the event; the trainer then emits it. save NULL: nothing is stored. */
+struct trainer_store {
+    enum status (*save)(void *context, const struct snapshot *snapshot, struct event_checkpoint *out);
+    void *context;
 };
 
-/* Plans, allocates (sizes in an info alarm event first), initialises or resumes. */
+struct trainer_options {
+    struct settings settings; /* may be incomplete: the model's defaults and the program's fill it in */
+    const char *run_name;
+    const struct dataset *data;  /* outlives the trainer */
+    const struct model *model;   /* outlives the trainer; read without an override of the weight decay */
+    struct device_handle device; /* outlives the trainer */
+    struct trainer_sink sink;
+    struct trainer_store store;
+    const struct snapshot *resume; /* where to go on, or NULL: read during trainer_open() only */
+    /* Asked now and then during evaluations: true makes them end early. NULL: never. */
+    bool (*interrupted)(void *context);
+    void *interrupted_context;
+};
+
+/* Bytes of a trainer, each known before it was allocated. */
+struct trainer_sizes {
+    int towers, workers;
+    size_t tower_bytes;  /* of each tower: activations, their gradients, the shard, and its gradient */
+    size_t worker_bytes; /* scratch of each worker */
+    size_t shared_bytes; /* parameters, average, slots, last good state, what kernels derive from them */
+    size_t evaluation_bytes;
+    size_t total_bytes;
+};
+
+/* Checks, plans, allocates, initialises or takes the snapshot up. Nothing is emitted. */
 enum status trainer_open(const struct trainer_options *options, struct trainer **out);
 void trainer_close(struct trainer *trainer);
 
-/* run_start, state, losses ...: before the first step. */
-enum status trainer_begin(struct trainer *trainer);
+struct trainer_sizes trainer_sizes(const struct trainer *trainer);
 
-/* One whole step. STATUS_NON_FINITE has been dealt with (rewound and paused): it is not returned. */
+/* The settings with every default filled in, as they were at the start. */
+const struct settings *trainer_settings(const struct trainer *trainer);
+
+/* run_start, an info alarm with the sizes, state: before the first step. */
+void trainer_begin(struct trainer *trainer);
+
+/* One whole step, and what is due after it (evaluation, checkpoint). STATUS_NON_FINITE has been dealt with
+ * (rewound and paused): it is not returned. */
 enum status trainer_step(struct trainer *trainer);
 
 /* Apply a command at this boundary: emits `command` (applied or refused) and what follows from it.
- * STATUS_OK also when it was refused. */
-enum status trainer_command(struct trainer *trainer, const struct command *command);
+ * STATUS_OK also when it was refused: *refused (may be NULL) tells. A failure is one of the device. */
+enum status trainer_command(struct trainer *trainer, const struct command *command, bool *refused);
 
 /* What the loop should do next. */
 bool trainer_paused(const struct trainer *trainer);
 bool trainer_finished(const struct trainer *trainer); /* planned steps done, or stopped */
+bool trainer_stopped(const struct trainer *trainer);  /* by the command */
 int64_t trainer_steps(const struct trainer *trainer); /* updates done */
+/* The level "error" alarm that paused the run, "" when there is none. */
+const char *trainer_fault(const struct trainer *trainer);
 
-/* Evaluation on the whole test set with the averaged parameters; emits `eval`. */
-enum status trainer_evaluate(struct trainer *trainer);
+/* Evaluation on the whole test set with the averaged parameters; emits `eval`. STATUS_INTERRUPTED: given up.
+ */
+enum status trainer_evaluate(struct trainer *trainer, bool confusion);
 
-/* Save (when due) and say goodbye: run_end with `reason` (done, stopped, failed). */
+/* Save now, unless this very step is saved already; emits `checkpoint`, or an alarm when it failed (the
+ * failure is returned too). STATUS_OK without a store. */
+enum status trainer_save(struct trainer *trainer);
+
+/* Evaluate at the end of a done run, save, and say goodbye: run_end with `reason` (done, stopped, failed). */
 enum status trainer_end(struct trainer *trainer, const char *reason, const char *text);
 
-/* The parameters and friends, read only, for tests: flat host copies of `count` floats. */
-enum status trainer_read(struct trainer *trainer, const char *what /* "parameters", "average", "gradient" */,
-                         float *out, size_t count);
+/* The parameters and friends, read only, for tests: flat host copies of `count` floats. `what`: "parameters",
+ * "average" (the moving average), "gradient" (the last step's averaged gradient), "velocity". */
+enum status trainer_read(struct trainer *trainer, const char *what, float *out, size_t count);
 
 #endif

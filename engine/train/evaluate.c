@@ -1,0 +1,182 @@
+/* Evaluation: precision @ 1 and mean cross-entropy over the test images, each exactly once.
+ *
+ * All batches have the same size: the last one reaches back over images that were done before and counts only
+ * the new ones. Every image's result is stored by its number and added up in that order, so that the figures
+ * are the same bytes for any number of towers and workers. */
+#include "datasets/distort.h"
+#include "engine/base/clock.h"
+#include "engine/train/internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BATCH = 100 };
+
+struct evaluation_worker {
+    struct net_memory memory;
+    struct span scratch;
+    float *pixels, *logits, *losses;
+    int32_t *labels;
+};
+
+static int64_t batches(const struct trainer *t) {
+    int64_t count = t->options.data->test.count, images = t->evaluation.images;
+    return count / images + (count % images != 0);
+}
+
+static enum status open_worker(struct trainer *t, struct evaluation_worker *w, struct net_sizes sizes) {
+    size_t n = (size_t)t->evaluation.images;
+    STATUS_TRY(buffer_new(t, sizes.arena_bytes, &w->memory.arena));
+    if (sizes.scratch_bytes)
+        STATUS_TRY(buffer_new(t, sizes.scratch_bytes, &w->scratch));
+    w->pixels = calloc(n * shape_size(t->options.model->input), sizeof *w->pixels);
+    w->logits = calloc(n * (size_t)t->options.model->classes, sizeof *w->logits);
+    w->losses = calloc(n, sizeof *w->losses);
+    w->labels = calloc(n, sizeof *w->labels);
+    if (!w->pixels || !w->logits || !w->losses || !w->labels)
+        return status_fail(STATUS_NO_MEMORY, "no memory for an evaluation batch of %zu images", n);
+    return STATUS_OK;
+}
+
+enum status evaluation_open(struct trainer *t) {
+    struct evaluation *e = &t->evaluation;
+    struct device_handle device = t->options.device;
+    int64_t count = t->options.data->test.count;
+    e->images = count < BATCH ? (int)count : BATCH;
+    struct net_options options = {.images = e->images};
+    STATUS_TRY(net_plan(t->options.model, device, &options, &e->net));
+    struct net_sizes sizes = net_sizes(e->net);
+    e->workers = device.ops->workers(device.device, (int)batches(t));
+    size_t classes = (size_t)t->options.model->classes;
+    e->worker = calloc((size_t)e->workers, sizeof *e->worker);
+    e->losses = calloc((size_t)count, sizeof *e->losses);
+    e->predictions = calloc((size_t)count, sizeof *e->predictions);
+    e->confusion = calloc(classes * classes, sizeof *e->confusion);
+    if (!e->worker || !e->losses || !e->predictions || !e->confusion)
+        return status_fail(STATUS_NO_MEMORY, "no memory for the results of %lld test images",
+                           (long long)count);
+    if (sizes.prepared_bytes)
+        STATUS_TRY(buffer_new(t, sizes.prepared_bytes, &e->prepared));
+    for (int w = 0; w < e->workers; w++)
+        STATUS_TRY(open_worker(t, &e->worker[w], sizes));
+    e->bytes = (size_t)e->workers * (sizes.arena_bytes + sizes.scratch_bytes) + sizes.prepared_bytes +
+               (size_t)count * (sizeof *e->losses + sizeof *e->predictions);
+    return STATUS_OK;
+}
+
+void evaluation_close(struct trainer *t) {
+    struct evaluation *e = &t->evaluation;
+    for (int w = 0; e->worker && w < e->workers; w++) {
+        buffer_free(t, &e->worker[w].memory.arena);
+        buffer_free(t, &e->worker[w].scratch);
+        free(e->worker[w].pixels);
+        free(e->worker[w].logits);
+        free(e->worker[w].losses);
+        free(e->worker[w].labels);
+    }
+    buffer_free(t, &e->prepared);
+    net_free(e->net);
+    free(e->worker);
+    free(e->losses);
+    free(e->predictions);
+    free(e->confusion);
+}
+
+/* The class of the largest score; -1 when one of them is not finite. */
+static int32_t predict(const float *scores, int classes) {
+    int32_t best = 0;
+    for (int c = 0; c < classes; c++) {
+        if (!isfinite(scores[c]))
+            return -1;
+        if (scores[c] > scores[best])
+            best = c;
+    }
+    return best;
+}
+
+struct pass {
+    struct trainer *t;
+    struct span parameters;
+};
+
+static enum status run_batch(void *context, int item, int worker, struct stream *stream) {
+    const struct pass *pass = context;
+    struct trainer *t = pass->t;
+    struct evaluation *e = &t->evaluation;
+    struct evaluation_worker *w = &e->worker[worker];
+    const struct device_handle device = t->options.device;
+    const struct image_set *set = &t->options.data->test;
+    if (t->options.interrupted && t->options.interrupted(t->options.interrupted_context))
+        return status_fail(STATUS_INTERRUPTED, "the evaluation was interrupted");
+    int64_t fresh = (int64_t)item * e->images; /* the first image nobody else counts */
+    int64_t first = fresh + e->images <= set->count ? fresh : set->count - e->images;
+    size_t n = (size_t)e->images, values = shape_size(t->options.model->input);
+    int classes = t->options.model->classes;
+    for (int i = 0; i < e->images; i++) {
+        distort_evaluation(set, first + i, t->options.model->input.h, w->pixels + (size_t)i * values);
+        w->labels[i] = set->labels[first + i];
+    }
+    STATUS_TRY(
+        device.ops->write(device.device, stream, net_input(e->net, &w->memory), w->pixels, n * values));
+    STATUS_TRY(net_forward(e->net, stream, &w->memory, pass->parameters, e->prepared, w->scratch));
+    STATUS_TRY(net_loss(e->net, stream, &w->memory, w->labels));
+    STATUS_TRY(device.ops->read(device.device, stream, w->losses, net_losses(e->net, &w->memory), n));
+    STATUS_TRY(device.ops->read(device.device, stream, w->logits, net_logits(e->net, &w->memory),
+                                n * (size_t)classes));
+    STATUS_TRY(trainer_wait(t));
+    for (int64_t i = fresh - first; i < e->images; i++) {
+        e->losses[first + i] = (double)w->losses[i];
+        e->predictions[first + i] = predict(w->logits + i * classes, classes);
+    }
+    return STATUS_OK;
+}
+
+static void tell(struct trainer *t, bool confusion) {
+    const struct evaluation *e = &t->evaluation;
+    const struct image_set *set = &t->options.data->test;
+    int64_t classes = t->options.model->classes, correct = 0, unsure = 0;
+    double loss = 0;
+    for (int64_t i = 0; i < classes * classes; i++)
+        e->confusion[i] = 0;
+    for (int64_t i = 0; i < set->count; i++) {
+        loss += e->losses[i];
+        correct += e->predictions[i] == set->labels[i];
+        unsure += e->predictions[i] < 0;
+        if (e->predictions[i] >= 0)
+            e->confusion[set->labels[i] * classes + e->predictions[i]]++;
+    }
+    struct event event = event_new(EVENT_EVAL);
+    event.eval.step = t->progress.steps;
+    event.eval.precision = (double)correct / (double)set->count;
+    event.eval.loss = loss / (double)set->count;
+    event.eval.correct = correct;
+    event.eval.images = set->count;
+    event.eval.averaged = t->shared.average.data != NULL;
+    event.eval.classes = confusion ? classes : 0;
+    event.eval.confusion_count = confusion ? classes * classes : 0;
+    event.eval.confusion = e->confusion;
+    t->precision = event.eval.precision;
+    t->evaluated = t->progress.steps;
+    report_emit(t, &event, true);
+    if (unsure) {
+        char text[128];
+        snprintf(text, sizeof text, "%lld test images have a score that is not finite; they count as wrong",
+                 (long long)unsure);
+        report_alarm(t, "warning", t->progress.steps, WIRE_UNKNOWN_INT, NULL, text);
+    }
+}
+
+enum status trainer_evaluate(struct trainer *t, bool confusion) {
+    struct device_handle device = t->options.device;
+    bool averaged = t->shared.average.data != NULL;
+    struct pass pass = {t, averaged ? t->shared.average : t->shared.values};
+    report_state(t, "evaluating");
+    enum status status = trainer_prepare(t, t->evaluation.net, pass.parameters, t->evaluation.prepared);
+    if (status == STATUS_OK)
+        status = device.ops->each(device.device, (int)batches(t), run_batch, &pass);
+    if (status == STATUS_OK)
+        tell(t, confusion);
+    report_state(t, t->paused ? "paused" : "training");
+    return status;
+}

@@ -1,0 +1,81 @@
+/* The last good state: parameters, slots, averages and counters to go back to when a value is not finite. */
+#include "engine/train/internal.h"
+
+#include <stdio.h>
+
+enum status good_open(struct trainer *t) {
+    STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &t->good.values));
+    if (t->shared.velocity.data && !t->good.velocity.data)
+        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &t->good.velocity));
+    if (t->shared.average.data)
+        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &t->good.average));
+    return STATUS_OK;
+}
+
+void good_close(struct trainer *t) {
+    buffer_free(t, &t->good.values);
+    buffer_free(t, &t->good.velocity);
+    buffer_free(t, &t->good.average);
+}
+
+struct transfer {
+    struct trainer *t;
+    bool back;
+};
+
+static enum status transfer(void *context, int item, int worker, struct stream *stream) {
+    (void)item;
+    (void)worker;
+    const struct transfer *transfer = context;
+    struct trainer *t = transfer->t;
+    const struct device_handle device = t->options.device;
+    struct span *const there[] = {&t->good.values, &t->good.velocity, &t->good.average};
+    struct span *const here[] = {&t->shared.values, &t->shared.velocity, &t->shared.average};
+    for (int i = 0; i < 3; i++)
+        if (here[i]->data && there[i]->data)
+            STATUS_TRY(device.ops->copy(device.device, stream, transfer->back ? *here[i] : *there[i],
+                                        transfer->back ? *there[i] : *here[i]));
+    return STATUS_OK;
+}
+
+static enum status move(struct trainer *t, bool back) {
+    struct transfer transfer_all = {t, back};
+    STATUS_TRY(t->options.device.ops->each(t->options.device.device, 1, transfer, &transfer_all));
+    return trainer_wait(t);
+}
+
+enum status good_take(struct trainer *t) {
+    STATUS_TRY(move(t, false));
+    t->good.progress = t->progress;
+    t->good.noise = t->noise;
+    t->good.running = t->running;
+    t->good.valid = true;
+    return STATUS_OK;
+}
+
+enum status good_rewind(struct trainer *t, const char *reason) {
+    int64_t from = t->progress.steps;
+    if (!t->good.valid)
+        return status_fail(STATUS_INTERNAL, "no good state to go back to");
+    STATUS_TRY(trainer_reshape(t, &t->settings, t->good.progress.place));
+    STATUS_TRY(move(t, true));
+    STATUS_TRY(trainer_norms(t));
+    t->progress = t->good.progress;
+    t->noise = t->good.noise;
+    t->running = t->good.running;
+    running_recorded(&t->running);
+    if (t->evaluated > t->progress.steps)
+        t->evaluated = -1;
+    if (t->saved > t->progress.steps)
+        t->saved = -1;
+    t->single = 0;
+    t->paused = true;
+    t->record_next = true;
+    struct event event = event_new(EVENT_REWIND);
+    event.rewind.step = from;
+    event.rewind.to = t->progress.steps;
+    event.rewind.reason = reason;
+    report_emit(t, &event, true);
+    report_state(t, "paused");
+    return STATUS_OK;
+}

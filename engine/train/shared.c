@@ -1,0 +1,244 @@
+/* What all towers share: parameters, their averaged gradient, optimizer slots and moving averages. */
+#include "engine/base/memory.h"
+#include "engine/train/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum status buffer_new(struct trainer *t, size_t bytes, struct span *out) {
+    enum status status = t->options.device.ops->buffer_new(t->options.device.device, bytes, out);
+    if (status == STATUS_OK)
+        t->buffer_bytes += bytes;
+    return status;
+}
+
+void buffer_free(struct trainer *t, struct span *span) {
+    if (!span->data)
+        return;
+    t->buffer_bytes -= span->bytes;
+    t->options.device.ops->buffer_free(t->options.device.device, *span);
+    *span = (struct span){0};
+}
+
+enum status trainer_wait(struct trainer *t) {
+    const struct device_handle device = t->options.device;
+    const struct timespec moment = {0, 20000};
+    enum status status;
+    while ((status = device.ops->poll(device.device)) == STATUS_BUSY)
+        nanosleep(&moment, NULL);
+    return status;
+}
+
+/* ---- host and device */
+
+struct exchange {
+    struct trainer *t;
+    struct span span;
+    const float *from; /* to the device, or */
+    float *to;         /* from it */
+};
+
+static enum status exchange_item(void *context, int item, int worker, struct stream *stream) {
+    (void)item;
+    (void)worker;
+    const struct exchange *x = context;
+    const struct device_handle device = x->t->options.device;
+    size_t count = x->t->options.model->flat_count;
+    return x->from ? device.ops->write(device.device, stream, x->span, x->from, count)
+                   : device.ops->read(device.device, stream, x->to, x->span, count);
+}
+
+static enum status exchange(struct exchange x) {
+    STATUS_TRY(x.t->options.device.ops->each(x.t->options.device.device, 1, exchange_item, &x));
+    return trainer_wait(x.t);
+}
+
+static enum status to_device(struct trainer *t, struct span to, const float *from) {
+    return exchange((struct exchange){.t = t, .span = to, .from = from});
+}
+
+static enum status to_host(struct trainer *t, float *to, struct span from) {
+    return exchange((struct exchange){.t = t, .span = from, .to = to});
+}
+
+static float *flat_array(const struct trainer *t) {
+    return calloc(t->options.model->flat_count, sizeof(float));
+}
+
+static enum status no_memory(void) {
+    return status_fail(STATUS_NO_MEMORY, "no memory for a copy of the parameters");
+}
+
+/* ---- beginning */
+
+static enum status initialise(struct trainer *t) {
+    const struct snapshot *resume = t->options.resume;
+    if (resume) {
+        STATUS_TRY(to_device(t, t->shared.values, resume->parameters));
+        if (t->shared.velocity.data && resume->velocity)
+            STATUS_TRY(to_device(t, t->shared.velocity, resume->velocity));
+        if (t->shared.average.data)
+            STATUS_TRY(
+                to_device(t, t->shared.average, resume->average ? resume->average : resume->parameters));
+        return STATUS_OK;
+    }
+    float *values = flat_array(t);
+    if (!values)
+        return no_memory();
+    model_initialise(t->options.model, (uint64_t)t->settings.seed, values);
+    enum status status = to_device(t, t->shared.values, values);
+    if (status == STATUS_OK && t->shared.average.data)
+        status = to_device(t, t->shared.average, values); /* the average starts at the initial value */
+    free(values);
+    return status;
+}
+
+enum status shared_open(struct trainer *t, size_t prepared_bytes) {
+    struct shared *s = &t->shared;
+    size_t tensors = (size_t)t->options.model->parameter_count;
+    s->flat_bytes = t->options.model->flat_count * (size_t)t->info.element_bytes;
+    s->norms2 = calloc(tensors, sizeof *s->norms2);
+    s->update_norms2 = calloc(tensors, sizeof *s->update_norms2);
+    s->gradient_norms2 = calloc(tensors, sizeof *s->gradient_norms2);
+    if (!s->norms2 || !s->update_norms2 || !s->gradient_norms2)
+        return no_memory();
+    STATUS_TRY(buffer_new(t, s->flat_bytes, &s->values));
+    STATUS_TRY(buffer_new(t, s->flat_bytes, &s->gradient));
+    if (t->settings.momentum > 0)
+        STATUS_TRY(buffer_new(t, s->flat_bytes, &s->velocity));
+    if (t->settings.ema > 0)
+        STATUS_TRY(buffer_new(t, s->flat_bytes, &s->average));
+    if (prepared_bytes)
+        STATUS_TRY(buffer_new(t, prepared_bytes, &s->prepared));
+    STATUS_TRY(initialise(t));
+    return trainer_norms(t);
+}
+
+void shared_close(struct trainer *t) {
+    struct shared *s = &t->shared;
+    buffer_free(t, &s->values);
+    buffer_free(t, &s->gradient);
+    buffer_free(t, &s->velocity);
+    buffer_free(t, &s->average);
+    buffer_free(t, &s->prepared);
+    free(s->norms2);
+    free(s->update_norms2);
+    free(s->gradient_norms2);
+}
+
+/* An update with a learning rate of 0 changes nothing and fills in the norms, just as an update does. */
+enum status trainer_norms(struct trainer *t) {
+    struct update_args args = {
+        .parameters = t->shared.values,
+        .average = t->shared.values, /* finite; times 0 */
+        .segments = t->segments,
+        .segment_count = t->options.model->parameter_count,
+        .gradient_scale = 1,
+        .parameter_norms2 = t->shared.norms2,
+        .update_norms2 = t->shared.update_norms2,
+    };
+    t->shared.stale = true;
+    STATUS_TRY(t->options.device.ops->update(t->options.device.device, &args));
+    return trainer_wait(t);
+}
+
+/* ---- plans and parameters */
+
+struct preparation {
+    struct net *net;
+    struct span values, prepared;
+};
+
+static enum status prepare_item(void *context, int item, int worker, struct stream *stream) {
+    (void)item;
+    (void)worker;
+    const struct preparation *p = context;
+    return net_prepare(p->net, stream, p->values, p->prepared);
+}
+
+enum status trainer_prepare(struct trainer *t, struct net *net, struct span values, struct span prepared) {
+    struct preparation p = {net, values, prepared};
+    STATUS_TRY(t->options.device.ops->each(t->options.device.device, 1, prepare_item, &p));
+    return trainer_wait(t);
+}
+
+enum status trainer_weight_decay(struct trainer *t, double value) {
+    const struct model *model = t->options.model;
+    int changed = 0;
+    for (int i = 0; i < model->parameter_count; i++)
+        if (model->parameters[i].has_decay && model->parameters[i].weight_decay != 0) {
+            t->segments[i].weight_decay = value;
+            changed++;
+        }
+    if (!changed)
+        return status_fail(
+            STATUS_REFUSED,
+            "weight-decay: no layer of the model %s has one to replace; give a layer weight_decay in "
+            "its file",
+            model->name);
+    return STATUS_OK;
+}
+
+/* ---- copies for others */
+
+enum status trainer_read(struct trainer *t, const char *what, float *out, size_t count) {
+    const struct {
+        const char *name;
+        struct span span;
+    } known[] = {{"parameters", t->shared.values},
+                 {"gradient", t->shared.gradient},
+                 {"average", t->shared.average},
+                 {"velocity", t->shared.velocity}};
+    if (count != t->options.model->flat_count)
+        return status_fail(STATUS_BAD_INPUT, "%zu values asked for; the flat buffer has %zu", count,
+                           t->options.model->flat_count);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (!strcmp(what, known[i].name)) {
+            if (!known[i].span.data)
+                return status_fail(STATUS_NOT_FOUND, "this run has no %s", what);
+            return to_host(t, out, known[i].span);
+        }
+    return status_fail(STATUS_BAD_INPUT, "\"%s\" is none of parameters, gradient, average, velocity", what);
+}
+
+static enum status save_snapshot(struct trainer *t, float *const copies[3]) {
+    const struct span spans[3] = {t->shared.values, t->shared.velocity, t->shared.average};
+    for (int i = 0; i < 3; i++)
+        if (spans[i].data)
+            STATUS_TRY(to_host(t, copies[i], spans[i]));
+    struct snapshot snapshot = {
+        .progress = t->progress,
+        .schedule = t->schedule,
+        .noise = t->noise,
+        .running = t->running,
+        .settings = t->settings,
+        .model = t->options.model,
+        .precision = t->evaluated == t->progress.steps ? t->precision : NAN,
+        .parameters = copies[0],
+        .velocity = spans[1].data ? copies[1] : NULL,
+        .average = spans[2].data ? copies[2] : NULL,
+    };
+    struct event event = event_new(EVENT_CHECKPOINT);
+    STATUS_TRY(t->options.store.save(t->options.store.context, &snapshot, &event.checkpoint));
+    event.checkpoint.step = t->progress.steps;
+    report_emit(t, &event, true);
+    return STATUS_OK;
+}
+
+enum status trainer_save(struct trainer *t) {
+    if (!t->options.store.save || t->saved == t->progress.steps)
+        return STATUS_OK;
+    report_state(t, "saving");
+    float *copies[3] = {flat_array(t), flat_array(t), flat_array(t)};
+    enum status status = copies[0] && copies[1] && copies[2] ? save_snapshot(t, copies) : no_memory();
+    for (int i = 0; i < 3; i++)
+        free(copies[i]);
+    if (status == STATUS_OK)
+        t->saved = t->progress.steps;
+    else
+        report_alarm(t, "error", t->progress.steps, -1, NULL, status_text());
+    report_state(t, t->paused ? "paused" : "training");
+    return status;
+}

@@ -1,0 +1,59 @@
+/* The towers: memory and plans of each replica's shard. Made again when their number or the batch changes. */
+#ifndef TOWERSCOPE_ENGINE_TRAIN_TOWERS_H
+#define TOWERSCOPE_ENGINE_TRAIN_TOWERS_H
+
+#include "engine/train/collection.h"
+#include "engine/train/nets.h"
+
+#define TOWERS_BATCHES 3 /* sizes of a step: full, the short end of this epoch, that of the epochs after it  \
+                          */
+
+struct tower {
+    struct net_memory memory;
+    int64_t first, images;                /* this step's shard; images 0: idle */
+    struct net *net;                      /* the one for that shard; NULL when idle */
+    double cross_entropy;                 /* mean over its images; NaN when idle */
+    double total;                         /* sum of the terms its scope selects */
+    double load, forward, backward, done; /* seconds; done: on the clock */
+};
+
+struct towers {
+    struct device_handle device;
+    int count;
+    int workers;                                       /* that run them at once */
+    size_t arena_bytes, gradient_bytes, scratch_bytes; /* of one tower, one tower, one worker */
+    struct tower *tower;                               /* [count] */
+    struct span *scratch;                              /* [workers] */
+    struct collection collection;
+    int *chosen;            /* [collection.count]: what each tower's scope selects, per_tower each */
+    struct span *gradients; /* [count] the arguments and results of combine */
+    double *weights, *norms2, *dots;
+    int64_t *zeros;  /* [count][layers]: zero activations, on steps where they are counted */
+    int64_t *values; /* [count][layers]: of how many */
+};
+
+/* Sizes of towers that are planned and not yet there. */
+struct towers_need {
+    int count, workers;
+    size_t arena_bytes, gradient_bytes, scratch_bytes;
+    size_t bytes; /* of all of them */
+    size_t prepared_bytes;
+    int sizes[2 * TOWERS_BATCHES], size_count; /* shard sizes */
+};
+
+/* Plan the shards of `count` towers for steps of each of batches[batch_count] images (0: no such step).
+ * Nothing is allocated but plans. */
+enum status towers_plan(struct nets *nets, int count, const int64_t *batches, int batch_count,
+                        struct towers_need *need);
+
+/* Whether towers that are there serve the need as they are. */
+bool towers_serve(const struct towers *towers, const struct towers_need *need);
+
+/* Allocate. STATUS_NO_MEMORY names the bytes; nothing is left behind then. */
+enum status towers_new(const struct nets *nets, const struct towers_need *need, struct towers **out);
+void towers_free(struct towers *towers);
+
+/* Cut a step of `images` images into shards; the plans are there already. Sets the weights too. */
+enum status towers_shard(struct towers *towers, const struct nets *nets, int64_t images);
+
+#endif

@@ -1,0 +1,244 @@
+/* The trainer as the rest of the program sees it: open, begin, step, end. */
+#include "datasets/distort.h"
+#include "engine/base/memory.h"
+#include "engine/train/internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- opening */
+
+/* Letters and digits must not be mirrored: of the grey sets only fashion-mnist is known to hold none. */
+static enum status choose_distortions(struct trainer *t) {
+    if (!*t->settings.distort) {
+        bool flip = t->options.data->train.shape.c > 1 || !strcmp(t->options.data->name, "fashion-mnist") ||
+                    !strcmp(t->options.data->format, "generated");
+        t->distortions = DISTORT_CROP | DISTORT_BRIGHTNESS | DISTORT_CONTRAST | (flip ? DISTORT_FLIP : 0);
+        distort_format(t->distortions, t->settings.distort);
+        return STATUS_OK;
+    }
+    return distort_parse(t->settings.distort, &t->distortions);
+}
+
+static enum status check_fit(const struct trainer *t) {
+    const struct model *model = t->options.model;
+    const struct dataset *data = t->options.data;
+    const struct shape *image = &data->train.shape, *input = &model->input;
+    if (image->c != input->c || data->classes != model->classes)
+        return status_fail(STATUS_BAD_INPUT,
+                           "the model %s was read for %d channels and %d classes; %s has %d and %d",
+                           model->name, input->c, model->classes, data->name, image->c, data->classes);
+    if (input->h != input->w || image->h < input->h || image->w < input->w)
+        return status_fail(
+            STATUS_BAD_INPUT,
+            "the model %s wants a square of %d x %d cut from each image; those of %s have %d x %d",
+            model->name, input->h, input->w, data->name, image->h, image->w);
+    if (data->train.count < 1 || data->test.count < 1)
+        return status_fail(STATUS_BAD_INPUT,
+                           "%s has %lld training and %lld test images; one of each is needed", data->name,
+                           (long long)data->train.count, (long long)data->test.count);
+    if (strcmp(t->settings.precision, "f32") != 0)
+        return status_fail(STATUS_UNSUPPORTED, "precision %s: the device %s computes in f32 only",
+                           t->settings.precision, t->info.name);
+    return STATUS_OK;
+}
+
+static enum status open_settings(struct trainer *t) {
+    const struct model *model = t->options.model;
+    t->settings = t->options.settings;
+    STATUS_TRY(settings_check(&t->settings, "settings"));
+    settings_complete(&t->settings, &model->defaults);
+    STATUS_TRY(choose_distortions(t));
+    STATUS_TRY(check_fit(t));
+    t->segments = calloc((size_t)model->parameter_count, sizeof *t->segments);
+    if (!t->segments)
+        return status_fail(STATUS_NO_MEMORY, "no memory for %d parameter tensors", model->parameter_count);
+    memcpy(t->segments, model->segments, (size_t)model->parameter_count * sizeof *t->segments);
+    if (!isnan(t->settings.weight_decay))
+        STATUS_TRY(trainer_weight_decay(t, t->settings.weight_decay));
+    int64_t images = t->options.data->train.count;
+    t->schedule = (struct schedule){.base = t->settings.lr,
+                                    .decay = t->settings.lr_decay,
+                                    .period_images = t->settings.decay_epochs * (double)images};
+    t->planned = t->settings.steps;
+    if (t->planned < 0 && t->settings.epochs >= 0)
+        t->planned = t->settings.epochs * steps_per_epoch(t);
+    return STATUS_OK;
+}
+
+static void take_up(struct trainer *t) {
+    const struct snapshot *resume = t->options.resume;
+    t->resumed_from = -1;
+    if (!resume)
+        return;
+    t->progress = resume->progress;
+    t->schedule = resume->schedule;
+    t->noise = resume->noise;
+    t->running = resume->running;
+    t->resumed_from = resume->progress.steps;
+    t->saved = resume->progress.steps;
+}
+
+static enum status open_all(struct trainer *t) {
+    const struct device_handle device = t->options.device;
+    STATUS_TRY(device.ops->describe(device.device, &t->info));
+    STATUS_TRY(open_settings(t));
+    take_up(t);
+    struct settings settings = t->settings;
+    STATUS_TRY(trainer_reshape(t, &settings, t->progress.place));
+    STATUS_TRY(evaluation_open(t));
+    size_t before = t->buffer_bytes;
+    STATUS_TRY(shared_open(t, t->prepared_bytes));
+    STATUS_TRY(good_open(t));
+    t->shared_bytes = t->buffer_bytes - before;
+    t->started = t->settings;
+    t->losses_due = true;
+    return good_take(t);
+}
+
+enum status trainer_open(const struct trainer_options *options, struct trainer **out) {
+    struct trainer *t = calloc(1, sizeof *t);
+    if (!t)
+        return status_fail(STATUS_NO_MEMORY, "no memory for a trainer");
+    t->options = *options;
+    t->nets = (struct nets){.model = options->model, .device = options->device};
+    t->evaluated = t->saved = -1;
+    enum status status = open_all(t);
+    t->options.resume = NULL;
+    if (status != STATUS_OK) {
+        trainer_close(t);
+        return status;
+    }
+    *out = t;
+    return STATUS_OK;
+}
+
+void trainer_close(struct trainer *t) {
+    if (!t)
+        return;
+    loader_close(t->loader);
+    evaluation_close(t);
+    good_close(t);
+    shared_close(t);
+    towers_free(t->towers);
+    nets_free(&t->nets);
+    report_close(t);
+    free(t->host_losses);
+    free(t->segments);
+    free(t);
+}
+
+/* ---- what others ask */
+
+struct trainer_sizes trainer_sizes(const struct trainer *t) {
+    const struct towers *towers = t->towers;
+    struct trainer_sizes s = {.towers = towers->count,
+                              .workers = towers->workers,
+                              .tower_bytes = towers->arena_bytes + towers->gradient_bytes,
+                              .worker_bytes = towers->scratch_bytes,
+                              .shared_bytes = t->shared_bytes,
+                              .evaluation_bytes = t->evaluation.bytes};
+    s.total_bytes = (size_t)s.towers * s.tower_bytes + (size_t)s.workers * s.worker_bytes + s.shared_bytes +
+                    s.evaluation_bytes;
+    return s;
+}
+
+const struct settings *trainer_settings(const struct trainer *t) {
+    return &t->started;
+}
+
+bool trainer_paused(const struct trainer *t) {
+    return t->paused;
+}
+
+bool trainer_stopped(const struct trainer *t) {
+    return t->stopped;
+}
+
+bool trainer_finished(const struct trainer *t) {
+    return t->stopped || (t->settings.steps >= 0 && t->progress.steps >= t->settings.steps) ||
+           (t->settings.epochs >= 0 && t->progress.place.epoch >= t->settings.epochs);
+}
+
+int64_t trainer_steps(const struct trainer *t) {
+    return t->progress.steps;
+}
+
+const char *trainer_fault(const struct trainer *t) {
+    return t->fault.text;
+}
+
+/* ---- running */
+
+void trainer_begin(struct trainer *t) {
+    report_run_start(t);
+    report_sizes(t);
+    report_state(t, "training");
+}
+
+/* A value was not finite: say so, go back, pause. */
+static enum status handle_fault(struct trainer *t) {
+    report_alarm(t, "error", t->progress.steps + 1, t->fault.tower, t->fault.tensor, t->fault.text);
+    char reason[320];
+    snprintf(reason, sizeof reason, "%s; back to step %lld and paused: set lr, then resume", t->fault.text,
+             (long long)t->good.progress.steps);
+    return good_rewind(t, reason);
+}
+
+/* Evaluation and checkpoint that are due at this step. A save that failed has raised an alarm: the run goes
+ * on and tries again when the next one is due. */
+static enum status do_what_is_due(struct trainer *t) {
+    int64_t step = t->progress.steps;
+    const struct settings *s = &t->settings;
+    if (s->eval_every > 0 && step % s->eval_every == 0) {
+        enum status status = trainer_evaluate(t, false);
+        if (status != STATUS_OK && status != STATUS_INTERRUPTED)
+            return status;
+    }
+    if (s->checkpoint_every > 0 && step % s->checkpoint_every == 0)
+        (void)trainer_save(t);
+    return STATUS_OK;
+}
+
+enum status trainer_step(struct trainer *t) {
+    int64_t step = t->progress.steps + 1;
+    bool counted = recorded_by_count(step, t->planned, t->settings.record_every);
+    t->step_recorded = counted || t->single > 0 || t->record_next;
+    enum status status = step_run(t);
+    if (status == STATUS_NON_FINITE)
+        return handle_fault(t);
+    if (status != STATUS_OK)
+        return status;
+    t->record_next = false;
+    report_step(t, t->step_recorded);
+    if (t->losses_due)
+        report_losses(t);
+    t->losses_due = false;
+    if (t->result.layers)
+        report_layers(t);
+    if (step % GOOD_EVERY == 0 && running_good(&t->running, t->result.loss))
+        STATUS_TRY(good_take(t));
+    if (t->single > 0 && --t->single == 0) {
+        t->paused = true;
+        report_state(t, "paused");
+    }
+    return do_what_is_due(t);
+}
+
+enum status trainer_end(struct trainer *t, const char *reason, const char *text) {
+    enum status status = STATUS_OK;
+    bool done = !strcmp(reason, "done");
+    if (done && t->settings.eval_every > 0 && t->evaluated != t->progress.steps)
+        status = trainer_evaluate(t, false);
+    if (status == STATUS_OK || status == STATUS_INTERRUPTED)
+        status = trainer_save(t);
+    report_state(t, "ended");
+    struct event event = event_new(EVENT_RUN_END);
+    event.run_end.step = t->progress.steps;
+    event.run_end.reason = reason;
+    event.run_end.text = text;
+    report_emit(t, &event, true);
+    return status;
+}
