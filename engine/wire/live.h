@@ -36,8 +36,8 @@ enum status live_folder_path(char *out, size_t size);
 enum status live_list(struct live_run **out, int *count);
 
 /* The run called `name`: a name or a path of its folder. NULL: the newest one that is live. Looked for in
- * `runs` (a folder of run folders, may be NULL) and among the entries; a live one wins over others, and two
- * live ones of that name are refused with both paths. STATUS_NOT_FOUND: no such run that is live. */
+ * `runs` (a folder of run folders, may be NULL) first, then among the entries; two live entries of that name
+ * are refused with both paths (STATUS_BAD_INPUT). STATUS_NOT_FOUND: no such run that is live. */
 enum status live_find(const char *name, const char *runs, struct live_run *out);
 
 /* Fill *out for a run's folder (made absolute). STATUS_NOT_FOUND: no such folder; STATUS_BAD_INPUT: its name.
@@ -53,7 +53,8 @@ void live_leave(int live_fd, const struct live_run *run);
  * alone and refused. */
 enum status live_listen(int live_fd, const struct live_run *run, int *out);
 
-/* A connected socket to a run, not blocking, close-on-exec. STATUS_NOT_FOUND: nobody listens. */
+/* A connected socket to a run, not blocking, close-on-exec. STATUS_NOT_FOUND: nobody listens;
+ * STATUS_BUSY: too many are waiting there. */
 enum status live_connect(const struct live_run *run, int *out);
 
 #endif
