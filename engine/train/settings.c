@@ -245,19 +245,22 @@ static enum status read_pairs(struct settings *settings, const char *path, const
     return STATUS_OK;
 }
 
-enum status settings_read(struct settings *settings, const char *path) {
-    char *text;
-    STATUS_TRY(inifile_load(path, &text));
+enum status settings_read_text(struct settings *settings, const char *file, const char *text) {
     struct inifile ini;
-    enum status status = inifile_parse(path, text, &ini);
-    free(text);
-    if (status != STATUS_OK)
-        return status;
+    STATUS_TRY(inifile_parse(file, text, &ini));
     struct settings read = *settings;
-    status = read_pairs(&read, path, &ini);
+    enum status status = read_pairs(&read, file, &ini);
     inifile_free(&ini);
     if (status == STATUS_OK)
         *settings = read;
+    return status;
+}
+
+enum status settings_read(struct settings *settings, const char *path) {
+    char *text;
+    STATUS_TRY(inifile_load(path, &text));
+    enum status status = settings_read_text(settings, path, text);
+    free(text);
     return status;
 }
 

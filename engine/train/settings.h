@@ -63,6 +63,9 @@ enum status settings_allow(const char *where, const char *key, double value);
 /* Read `key = value` lines of an INI file. On failure nothing is changed. */
 enum status settings_read(struct settings *settings, const char *path);
 
+/* The same from text; `file` is for messages. */
+enum status settings_read_text(struct settings *settings, const char *file, const char *text);
+
 /* Environment: TOWERSCOPE_RUNS. */
 enum status settings_environment(struct settings *settings);
 

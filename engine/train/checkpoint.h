@@ -1,0 +1,66 @@
+/* Checkpoints: all it takes to go on with a run, or to evaluate its network, in one safetensors file. What is
+ * in it is written down in engine/train/CHECKPOINT.md.
+ *
+ * A file is written aside, synced, renamed, and its folder synced: at every moment the files called
+ * step-N.safetensors are whole. One writer per folder: the run's lock sees to that. */
+#ifndef TOWERSCOPE_ENGINE_TRAIN_CHECKPOINT_H
+#define TOWERSCOPE_ENGINE_TRAIN_CHECKPOINT_H
+
+#include "engine/train/snapshot.h"
+#include "engine/wire/event.h"
+
+#define CHECKPOINT_FORMAT "towerscope checkpoint 1"
+
+/* ---- one file */
+
+/* Write a snapshot to `path`, replacing what is there only when all of it is on the disk. *bytes (may be
+ * NULL): of the file. STATUS_NON_FINITE: a value that is not finite, with the tensor's name; nothing is
+ * written. STATUS_IO: path, bytes wanted and the system's reason; what was there before is untouched and
+ * nothing is left aside. */
+enum status checkpoint_write(const char *path, const struct snapshot *snapshot, uint64_t *bytes);
+
+/* What a checkpoint says of itself before its tensors are looked at. */
+struct checkpoint_about {
+    char model[MODEL_NAME_MAX];
+    char *model_text; /* the model file */
+    int64_t step;
+    double precision;         /* of an evaluation at that step; NaN: there was none */
+    struct settings settings; /* in force when it was saved */
+};
+
+/* STATUS_BAD_INPUT: no safetensors file, damaged, or no checkpoint; STATUS_NOT_FOUND, STATUS_IO,
+ * STATUS_NO_MEMORY. Free with checkpoint_about_free(), also after a failure. */
+enum status checkpoint_look(const char *path, struct checkpoint_about *out);
+void checkpoint_about_free(struct checkpoint_about *about);
+
+/* A checkpoint read back: the snapshot's tensors lie in memory of its own. */
+struct checkpoint {
+    struct snapshot snapshot;
+    float *values;
+};
+
+/* Read a checkpoint for a model. STATUS_BAD_INPUT names the first tensor whose type or shape differs from the
+ * model's, with both, or that is missing or not expected; STATUS_NON_FINITE the first that holds a NaN or an
+ * infinity. Memory is asked for when all of that is known. Free with checkpoint_free(), also after a failure.
+ */
+enum status checkpoint_read(const char *path, const struct model *model, struct checkpoint *out);
+void checkpoint_free(struct checkpoint *checkpoint);
+
+/* ---- the folder of a run */
+
+struct checkpoint_folder {
+    char path[1000]; /* RUNS/NAME/checkpoints; made by the first save */
+    char last[1040]; /* path of the last save */
+};
+
+/* Save as step-NNNNNNNN.safetensors and fill *out but for the step (its path is `last`). Afterwards the
+ * newest snapshot->settings.keep files stay, and the best one: that of the highest precision, the newest of
+ * equal ones. Those of later steps, which the run went back from, are renamed
+ * step-NNNNNNNN.rewound.safetensors and left alone. */
+enum status checkpoint_save(struct checkpoint_folder *folder, const struct snapshot *snapshot,
+                            struct event_checkpoint *out);
+
+/* Path of the newest checkpoint into out[size]. STATUS_NOT_FOUND: there is none. */
+enum status checkpoint_newest(const char *folder, char *out, size_t size);
+
+#endif

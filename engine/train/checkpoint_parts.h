@@ -1,0 +1,38 @@
+/* What a checkpoint is made of, for its writer and its reader. */
+#ifndef TOWERSCOPE_ENGINE_TRAIN_CHECKPOINT_PARTS_H
+#define TOWERSCOPE_ENGINE_TRAIN_CHECKPOINT_PARTS_H
+
+#include "engine/train/checkpoint.h"
+#include "engine/wire/safetensors.h"
+
+enum { CHECKPOINT_NAME_MAX = MODEL_NAME_MAX + 32, CHECKPOINT_SLOTS = 3 };
+
+/* The slots of a parameter: what follows its name, and the word in the metadata; the first is the parameter
+ * itself. */
+struct checkpoint_slot {
+    const char *suffix, *word;
+    size_t offset; /* of its pointer in struct snapshot */
+};
+extern const struct checkpoint_slot checkpoint_slots[CHECKPOINT_SLOTS];
+
+enum checkpoint_number { CHECKPOINT_WHOLE, CHECKPOINT_REAL, CHECKPOINT_FLAG };
+
+/* A number of the run's state: a tensor of one value. */
+struct checkpoint_counter {
+    const char *name;
+    enum checkpoint_number number; /* int64_t, double or bool in struct snapshot; I64 or F64 in the file */
+    size_t offset;
+    bool may_be_negative;
+};
+extern const struct checkpoint_counter checkpoint_counters[];
+extern const int checkpoint_counter_count;
+
+/* The flat array of a slot; NULL: the snapshot has none. */
+static inline const float *checkpoint_slot_values(const struct snapshot *snapshot, int slot) {
+    return *(const float *const *)((const char *)snapshot + checkpoint_slots[slot].offset);
+}
+
+/* STATUS_NON_FINITE when one of values[count] is not finite; `where` begins the message. */
+enum status checkpoint_finite(const char *where, const char *tensor, const float *values, size_t count);
+
+#endif

@@ -1,0 +1,268 @@
+#include "engine/base/text.h"
+#include "engine/train/checkpoint_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum status no_memory(const char *path) {
+    return status_fail(STATUS_NO_MEMORY, "%s: no memory to read it", path);
+}
+
+/* ---- metadata */
+
+static enum status need_word(const struct safetensors *file, const char *key, const char **out) {
+    *out = safetensors_word(file, key);
+    return *out ? STATUS_OK
+                : status_fail(STATUS_BAD_INPUT,
+                              "%s: its metadata has no \"%s\": it is no checkpoint of towerscope", file->path,
+                              key);
+}
+
+static enum status check_format(const struct safetensors *file) {
+    const char *format;
+    STATUS_TRY(need_word(file, "format", &format));
+    if (strcmp(format, CHECKPOINT_FORMAT) != 0)
+        return status_fail(STATUS_BAD_INPUT,
+                           "%s: its format is \"%.60s\"; \"" CHECKPOINT_FORMAT "\" is expected", file->path,
+                           format);
+    return STATUS_OK;
+}
+
+/* Settings in force when it was saved. */
+static enum status read_settings(const struct safetensors *file, struct settings *out) {
+    const char *config;
+    STATUS_TRY(need_word(file, "config", &config));
+    settings_clear(out);
+    char *where;
+    if (asprintf(&where, "%s, config", file->path) < 0)
+        return no_memory(file->path);
+    enum status status = settings_read_text(out, where, config);
+    free(where);
+    return status;
+}
+
+enum status checkpoint_look(const char *path, struct checkpoint_about *out) {
+    *out = (struct checkpoint_about){.precision = NAN};
+    struct safetensors file;
+    const char *model, *text, *step, *precision;
+    enum status status = safetensors_open(path, &file);
+    if (status == STATUS_OK)
+        status = check_format(&file);
+    if (status == STATUS_OK)
+        status = need_word(&file, "model", &model);
+    if (status == STATUS_OK)
+        status = need_word(&file, "model_text", &text);
+    if (status == STATUS_OK)
+        status = need_word(&file, "step", &step);
+    if (status == STATUS_OK)
+        status = read_settings(&file, &out->settings);
+    if (status == STATUS_OK && !text_integer(step, &out->step))
+        status = status_fail(STATUS_BAD_INPUT, "%s: its step is \"%.40s\"; a whole number is expected", path,
+                             step);
+    if (status == STATUS_OK) {
+        snprintf(out->model, sizeof out->model, "%s", model);
+        out->model_text = strdup(text);
+        precision = safetensors_word(&file, "precision");
+        if (precision)
+            (void)text_real(precision, &out->precision); /* "": there was no evaluation */
+        if (!out->model_text)
+            status = no_memory(path);
+    }
+    safetensors_close(&file);
+    return status;
+}
+
+void checkpoint_about_free(struct checkpoint_about *about) {
+    free(about->model_text);
+    *about = (struct checkpoint_about){.precision = NAN};
+}
+
+/* ---- tensors */
+
+struct reader {
+    struct safetensors file;
+    const struct model *model;
+    struct checkpoint *out;
+    bool has[CHECKPOINT_SLOTS];
+    int expected; /* tensors seen so far that belong in it */
+};
+
+static enum status find(struct reader *r, const struct safetensors_tensor *expected,
+                        const struct safetensors_tensor **out) {
+    *out = safetensors_find(&r->file, expected->name);
+    char found[256], wanted[256];
+    safetensors_describe(expected, wanted, sizeof wanted);
+    if (!*out)
+        return status_fail(STATUS_BAD_INPUT, "%s: the tensor %s, %s, is missing", r->file.path,
+                           expected->name, wanted);
+    safetensors_describe(*out, found, sizeof found);
+    if (strcmp(found, wanted) != 0)
+        return status_fail(STATUS_BAD_INPUT, "%s: the tensor %s is %s; the model %s needs %s", r->file.path,
+                           expected->name, found, r->model->name, wanted);
+    r->expected++;
+    return STATUS_OK;
+}
+
+static enum status read_counters(struct reader *r) {
+    for (int i = 0; i < checkpoint_counter_count; i++) {
+        const struct checkpoint_counter *counter = &checkpoint_counters[i];
+        bool real = counter->number == CHECKPOINT_REAL;
+        const struct safetensors_tensor *tensor, expected = {.name = counter->name,
+                                                             .type = real ? SAFETENSORS_F64 : SAFETENSORS_I64,
+                                                             .dims = {1},
+                                                             .dim_count = 1};
+        union {
+            int64_t whole;
+            double real;
+        } value = {0};
+        STATUS_TRY(find(r, &expected, &tensor));
+        STATUS_TRY(safetensors_read(&r->file, tensor, &value));
+        bool good = real ? isfinite(value.real) && (counter->may_be_negative || value.real >= 0)
+                         : counter->may_be_negative || value.whole >= 0;
+        if (!good)
+            return status_fail(STATUS_BAD_INPUT, "%s: %s is %g; %s number is expected", r->file.path,
+                               counter->name, real ? value.real : (double)value.whole,
+                               counter->may_be_negative ? "a finite" : "a finite, not negative");
+        void *at = (char *)&r->out->snapshot + counter->offset;
+        if (real)
+            *(double *)at = value.real;
+        else if (counter->number == CHECKPOINT_FLAG)
+            *(bool *)at = value.whole != 0;
+        else
+            *(int64_t *)at = value.whole;
+    }
+    return STATUS_OK;
+}
+
+/* Which slots the file says it has. */
+static enum status read_slots(struct reader *r) {
+    const char *words;
+    STATUS_TRY(need_word(&r->file, "slots", &words));
+    for (const char *word = words; *word;) {
+        size_t length = strcspn(word, " ");
+        int slot = 0;
+        while (slot < CHECKPOINT_SLOTS && (strlen(checkpoint_slots[slot].word) != length ||
+                                           strncmp(checkpoint_slots[slot].word, word, length) != 0))
+            slot++;
+        if (slot == CHECKPOINT_SLOTS)
+            return status_fail(STATUS_BAD_INPUT,
+                               "%s: its slots are \"%.60s\"; only values, momentum and average are known",
+                               r->file.path, words);
+        r->has[slot] = true;
+        word += length;
+        word += strspn(word, " ");
+    }
+    if (!r->has[0])
+        return status_fail(STATUS_BAD_INPUT, "%s: its slots are \"%.60s\", without values", r->file.path,
+                           words);
+    return STATUS_OK;
+}
+
+/* Call `visit` for each tensor of a parameter that must be there, with its description. */
+static enum status each_tensor(struct reader *r,
+                               enum status (*visit)(struct reader *r,
+                                                    const struct safetensors_tensor *expected,
+                                                    const struct model_parameter *parameter, int slot)) {
+    for (int i = 0; i < r->model->parameter_count; i++)
+        for (int slot = 0; slot < CHECKPOINT_SLOTS; slot++) {
+            if (!r->has[slot])
+                continue;
+            const struct model_parameter *parameter = &r->model->parameters[i];
+            char name[CHECKPOINT_NAME_MAX];
+            snprintf(name, sizeof name, "%s%s", parameter->name, checkpoint_slots[slot].suffix);
+            struct safetensors_tensor expected = {
+                .name = name, .type = SAFETENSORS_F32, .dim_count = parameter->dim_count};
+            for (int d = 0; d < parameter->dim_count; d++)
+                expected.dims[d] = parameter->dims[d];
+            STATUS_TRY(visit(r, &expected, parameter, slot));
+        }
+    return STATUS_OK;
+}
+
+static enum status check_tensor(struct reader *r, const struct safetensors_tensor *expected,
+                                const struct model_parameter *parameter, int slot) {
+    (void)parameter, (void)slot;
+    const struct safetensors_tensor *tensor;
+    return find(r, expected, &tensor);
+}
+
+static enum status read_tensor(struct reader *r, const struct safetensors_tensor *expected,
+                               const struct model_parameter *parameter, int slot) {
+    int before = 0; /* slots whose arrays lie before this one's */
+    for (int s = 0; s < slot; s++)
+        before += r->has[s];
+    float *values = r->out->values + (size_t)before * r->model->flat_count + parameter->offset;
+    STATUS_TRY(safetensors_read(&r->file, safetensors_find(&r->file, expected->name), values));
+    return checkpoint_finite(r->file.path, expected->name, values, parameter->count);
+}
+
+/* Whether a name is one that a checkpoint of this model holds. */
+static bool belongs(const struct reader *r, const char *name) {
+    for (int i = 0; i < checkpoint_counter_count; i++)
+        if (strcmp(name, checkpoint_counters[i].name) == 0)
+            return true;
+    for (int i = 0; i < r->model->parameter_count; i++) {
+        size_t length = strlen(r->model->parameters[i].name);
+        if (strncmp(name, r->model->parameters[i].name, length) != 0)
+            continue;
+        for (int slot = 0; slot < CHECKPOINT_SLOTS; slot++)
+            if (r->has[slot] && strcmp(name + length, checkpoint_slots[slot].suffix) == 0)
+                return true;
+    }
+    return false;
+}
+
+static enum status check_strangers(const struct reader *r) {
+    for (int i = 0; r->file.tensor_count != r->expected && i < r->file.tensor_count; i++)
+        if (!belongs(r, r->file.tensors[i].name))
+            return status_fail(STATUS_BAD_INPUT,
+                               "%s: the tensor %.200s belongs to no parameter of the model %s", r->file.path,
+                               r->file.tensors[i].name, r->model->name);
+    return STATUS_OK;
+}
+
+static enum status read_all(struct reader *r) {
+    struct snapshot *snapshot = &r->out->snapshot;
+    STATUS_TRY(check_format(&r->file));
+    STATUS_TRY(read_settings(&r->file, &snapshot->settings));
+    STATUS_TRY(read_slots(r));
+    STATUS_TRY(each_tensor(r, check_tensor));
+    STATUS_TRY(read_counters(r));
+    STATUS_TRY(check_strangers(r));
+    const char *precision = safetensors_word(&r->file, "precision");
+    snapshot->precision = NAN;
+    if (precision)
+        (void)text_real(precision, &snapshot->precision);
+    size_t slots = 0;
+    for (int slot = 0; slot < CHECKPOINT_SLOTS; slot++)
+        slots += r->has[slot];
+    r->out->values =
+        calloc(slots * r->model->flat_count, sizeof(float)); /* no more than the file's own size */
+    if (!r->out->values)
+        return no_memory(r->file.path);
+    STATUS_TRY(each_tensor(r, read_tensor));
+    const float *next = r->out->values;
+    for (int slot = 0; slot < CHECKPOINT_SLOTS; slot++)
+        if (r->has[slot]) {
+            memcpy((char *)snapshot + checkpoint_slots[slot].offset, &next, sizeof next);
+            next += r->model->flat_count;
+        }
+    return STATUS_OK;
+}
+
+enum status checkpoint_read(const char *path, const struct model *model, struct checkpoint *out) {
+    *out = (struct checkpoint){.snapshot.model = model};
+    struct reader r = {.model = model, .out = out};
+    enum status status = safetensors_open(path, &r.file);
+    if (status == STATUS_OK)
+        status = read_all(&r);
+    safetensors_close(&r.file);
+    return status;
+}
+
+void checkpoint_free(struct checkpoint *checkpoint) {
+    free(checkpoint->values);
+    *checkpoint = (struct checkpoint){0};
+}

@@ -1,0 +1,551 @@
+/* Checkpoints: what comes back, what is refused and by which name, what stays on the disk. */
+#include "engine/base/random.h"
+#include "engine/train/checkpoint.h"
+#include "engine/wire/safetensors.h"
+#include "tests/support/cmocka.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char MODEL[] = "[model]\nname=small\ninput=6\nlr=0.5\n"
+                            "[conv1]\ntype=conv\nkernel=3\nchannels=5\ndeviation=0.3\nrelu=yes\n"
+                            "[out]\ntype=dense\nunits=classes\ndeviation=0.3\nweight_decay=0.01\n";
+
+static char folder[600], path[700];
+
+static struct model *parse(const char *text, int classes) {
+    struct model *model;
+    if (model_parse("small.ini", text, (struct model_ends){8, 8, 2, classes}, NAN, &model) != STATUS_OK)
+        fail_msg("%s", status_text());
+    return model;
+}
+
+/* A snapshot with something different in every place. */
+struct made {
+    struct snapshot snapshot;
+    struct model *model;
+    float *arrays[3];
+};
+
+static struct made make(uint64_t seed, bool velocity, bool average) {
+    struct made m = {.model = parse(MODEL, 4)};
+    for (int i = 0; i < 3; i++) {
+        m.arrays[i] = calloc(m.model->flat_count, sizeof(float));
+        assert_non_null(m.arrays[i]);
+        struct random r = random_begin(seed, RANDOM_TEST, (uint64_t)i);
+        for (int p = 0; p < m.model->parameter_count; p++)
+            for (size_t k = 0; k < m.model->parameters[p].count; k++)
+                m.arrays[i][m.model->parameters[p].offset + k] = (float)random_normal(&r);
+    }
+    m.snapshot = (struct snapshot){
+        .progress = {.steps = 37, .images = 37 * 20 - 3, .place = {.epoch = 2, .position = 117}},
+        .schedule = {.base = 0.1, .decay = 0.3, .period_images = 12345.5, .start = 3},
+        .noise = {.gradient2 = 1.0 / 3, .spread = -2.5},
+        .running = {.steps = 36,
+                    .loss = 2.302585092994046,
+                    .any = true,
+                    .loss_min = 1.5,
+                    .loss_max = 7,
+                    .grad_norm_max = 9},
+        .model = m.model,
+        .precision = 0.8765,
+        .parameters = m.arrays[0],
+        .velocity = velocity ? m.arrays[1] : NULL,
+        .average = average ? m.arrays[2] : NULL};
+    settings_clear(&m.snapshot.settings);
+    assert_int_equal(settings_set(&m.snapshot.settings, "test", "seed", "77"), STATUS_OK);
+    assert_int_equal(settings_set(&m.snapshot.settings, "test", "towers", "3"), STATUS_OK);
+    assert_int_equal(settings_set(&m.snapshot.settings, "test", "lr", "0.1234567890123456"), STATUS_OK);
+    assert_int_equal(settings_set(&m.snapshot.settings, "test", "data", "/some place/data"), STATUS_OK);
+    settings_complete(&m.snapshot.settings, &m.model->defaults);
+    return m;
+}
+
+static void unmake(struct made *m) {
+    model_free(m->model);
+    for (int i = 0; i < 3; i++)
+        free(m->arrays[i]);
+}
+
+static void clear_folder(void) {
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return;
+    const struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        char name[1000];
+        snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.')
+            unlink(name);
+    }
+    closedir(dir);
+}
+
+static int setup(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/checkpoints", getenv("TEST_TMP"));
+    snprintf(path, sizeof path, "%s/step-00000037.safetensors", folder);
+    (void)mkdir(folder, 0777);
+    clear_folder();
+    return 0;
+}
+
+/* ---- there and back */
+
+static void test_round_trip(void **state) {
+    (void)state;
+    for (int slots = 0; slots < 4; slots++) {
+        struct made m = make(1, slots & 1, slots & 2);
+        uint64_t bytes;
+        assert_int_equal(checkpoint_write(path, &m.snapshot, &bytes), STATUS_OK);
+        struct stat about;
+        assert_int_equal(stat(path, &about), 0);
+        assert_int_equal(about.st_size, bytes);
+        struct checkpoint back;
+        if (checkpoint_read(path, m.model, &back) != STATUS_OK)
+            fail_msg("%s", status_text());
+        const struct snapshot *a = &m.snapshot, *b = &back.snapshot;
+        assert_memory_equal(&a->progress, &b->progress, sizeof a->progress);
+        assert_memory_equal(&a->schedule, &b->schedule, sizeof a->schedule);
+        assert_memory_equal(&a->noise, &b->noise, sizeof a->noise);
+        assert_int_equal(a->running.steps, b->running.steps);
+        assert_true(a->running.loss == b->running.loss && a->running.any == b->running.any);
+        assert_true(a->running.loss_min == b->running.loss_min && a->running.loss_max == b->running.loss_max);
+        assert_true(a->running.grad_norm_max == b->running.grad_norm_max && b->precision == 0.8765);
+        assert_int_equal(b->settings.seed, 77);
+        assert_int_equal(b->settings.towers, 3);
+        assert_true(b->settings.lr == 0.1234567890123456);
+        assert_string_equal(b->settings.data, "/some place/data");
+        size_t size = m.model->flat_count * sizeof(float);
+        assert_memory_equal(a->parameters, b->parameters, size);
+        assert_int_equal(a->velocity != NULL, b->velocity != NULL);
+        assert_int_equal(a->average != NULL, b->average != NULL);
+        if (a->velocity)
+            assert_memory_equal(a->velocity, b->velocity, size);
+        if (a->average)
+            assert_memory_equal(a->average, b->average, size);
+        checkpoint_free(&back);
+
+        struct checkpoint_about about_it;
+        assert_int_equal(checkpoint_look(path, &about_it), STATUS_OK);
+        assert_string_equal(about_it.model, "small");
+        assert_string_equal(about_it.model_text, MODEL);
+        assert_int_equal(about_it.step, 37);
+        assert_true(about_it.precision == 0.8765);
+        assert_int_equal(about_it.settings.towers, 3);
+        checkpoint_about_free(&about_it);
+        unmake(&m);
+    }
+}
+
+/* The same state gives the same bytes: no time, no name of a place in it. */
+static void test_same_bytes(void **state) {
+    (void)state;
+    char *contents[2];
+    size_t sizes[2];
+    for (int i = 0; i < 2; i++) {
+        struct made m = make(2, true, true);
+        m.snapshot.precision = NAN;
+        assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_OK);
+        FILE *file = fopen(path, "rb");
+        contents[i] = calloc(1, 1 << 20);
+        assert_true(file && contents[i]);
+        sizes[i] = fread(contents[i], 1, 1 << 20, file);
+        fclose(file);
+        unmake(&m);
+    }
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(contents[0], contents[1], sizes[0]);
+    free(contents[0]);
+    free(contents[1]);
+}
+
+/* ---- files that are not what the model needs */
+
+/* A good checkpoint taken apart, to be put together otherwise. */
+struct apart {
+    struct safetensors file;
+    struct safetensors_tensor tensors[128];
+    struct safetensors_word words[16];
+    int tensor_count, word_count;
+};
+
+static void take_apart(struct apart *a) {
+    assert_int_equal(safetensors_open(path, &a->file), STATUS_OK);
+    a->tensor_count = a->file.tensor_count;
+    a->word_count = a->file.word_count;
+    assert_true(a->tensor_count < 127 && a->word_count < 16);
+    memcpy(a->words, a->file.words, (size_t)a->word_count * sizeof *a->words);
+    for (int i = 0; i < a->tensor_count; i++) {
+        a->tensors[i] = a->file.tensors[i];
+        void *values = malloc(a->tensors[i].bytes);
+        assert_non_null(values);
+        assert_int_equal(safetensors_read(&a->file, &a->file.tensors[i], values), STATUS_OK);
+        a->tensors[i].data = values;
+    }
+}
+
+static struct safetensors_tensor *tensor(struct apart *a, const char *name) {
+    for (int i = 0; i < a->tensor_count; i++)
+        if (strcmp(a->tensors[i].name, name) == 0)
+            return &a->tensors[i];
+    fail_msg("no tensor %s", name);
+    return NULL;
+}
+
+static void set_word(struct apart *a, const char *key, const char *value) {
+    for (int i = 0; i < a->word_count; i++)
+        if (strcmp(a->words[i].key, key) == 0) {
+            if (value)
+                a->words[i].value = value;
+            else
+                a->words[i] = a->words[--a->word_count];
+            return;
+        }
+    fail_msg("no word %s", key);
+}
+
+static void put_together(const struct apart *a) {
+    int fd = open(path, O_WRONLY | O_TRUNC);
+    assert_true(fd >= 0);
+    assert_int_equal(safetensors_write(fd, path, a->words, a->word_count, a->tensors, a->tensor_count, NULL),
+                     STATUS_OK);
+    close(fd);
+}
+
+static void expect(const struct model *model, enum status expected, const char *says) {
+    struct checkpoint back;
+    enum status status = checkpoint_read(path, model, &back);
+    checkpoint_free(&back);
+    if (status != expected || !strstr(status_text(), says) || strncmp(status_text(), path, strlen(path)) != 0)
+        fail_msg("got %s \"%s\", expected \"%s\"", status_name(status),
+                 status == STATUS_OK ? "" : status_text(), says);
+}
+
+static void drop_momentum(struct apart *a) {
+    *tensor(a, "conv1/biases/momentum") = a->tensors[--a->tensor_count];
+}
+static void drop_average(struct apart *a) {
+    *tensor(a, "out/weights/average") = a->tensors[--a->tensor_count];
+}
+static void drop_counter(struct apart *a) {
+    *tensor(a, "counters/position") = a->tensors[--a->tensor_count];
+}
+static void rename_weights(struct apart *a) {
+    tensor(a, "out/weights")->name = "out/kernel";
+}
+static void add_stranger(struct apart *a) {
+    static const float one = 1;
+    a->tensors[a->tensor_count++] = (struct safetensors_tensor){
+        .name = "conv9/weights", .type = SAFETENSORS_F32, .dims = {1}, .dim_count = 1, .data = &one};
+}
+static void reshape(struct apart *a) {
+    struct safetensors_tensor *t = tensor(a, "conv1/weights");
+    t->dims[2] = 5;
+    t->dims[3] = 2;
+}
+static void flatten(struct apart *a) {
+    struct safetensors_tensor *t = tensor(a, "out/weights");
+    t->dims[0] *= t->dims[1];
+    t->dim_count = 1;
+}
+static void other_type(struct apart *a) {
+    tensor(a, "conv1/biases")->type = SAFETENSORS_I32;
+}
+static void put_nan(struct apart *a) {
+    ((float *)(uintptr_t)tensor(a, "out/weights/average")->data)[7] = NAN;
+}
+static void put_infinity(struct apart *a) {
+    ((float *)(uintptr_t)tensor(a, "conv1/weights")->data)[0] = -INFINITY;
+}
+static void negative_step(struct apart *a) {
+    *(int64_t *)(uintptr_t)tensor(a, "counters/step")->data = -1;
+}
+static void nan_schedule(struct apart *a) {
+    *(double *)(uintptr_t)tensor(a, "schedule/base")->data = NAN;
+}
+static void other_format(struct apart *a) {
+    set_word(a, "format", "pt");
+}
+static void no_format(struct apart *a) {
+    set_word(a, "format", NULL);
+}
+static void no_config(struct apart *a) {
+    set_word(a, "config", NULL);
+}
+static void bad_config(struct apart *a) {
+    set_word(a, "config", "towers = many\n");
+}
+static void unknown_slot(struct apart *a) {
+    set_word(a, "slots", "values speed");
+}
+static void fewer_slots(struct apart *a) {
+    set_word(a, "slots", "values average");
+}
+static void no_values(struct apart *a) {
+    set_word(a, "slots", "momentum average");
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    static const struct {
+        void (*edit)(struct apart *a);
+        enum status status;
+        const char *says;
+    } cases[] = {
+        {drop_momentum, STATUS_BAD_INPUT, "the tensor conv1/biases/momentum, F32 [5], is missing"},
+        {drop_average, STATUS_BAD_INPUT, "out/weights/average, F32 [180, 4], is missing"},
+        {drop_counter, STATUS_BAD_INPUT, "counters/position, I64 [1], is missing"},
+        {rename_weights, STATUS_BAD_INPUT, "out/weights, F32 [180, 4], is missing"},
+        {add_stranger, STATUS_BAD_INPUT, "conv9/weights belongs to no parameter of the model small"},
+        {reshape, STATUS_BAD_INPUT,
+         "conv1/weights is F32 [3, 3, 5, 2]; the model small needs F32 [3, 3, 2, 5]"},
+        {flatten, STATUS_BAD_INPUT, "out/weights is F32 [720]; the model small needs F32 [180, 4]"},
+        {other_type, STATUS_BAD_INPUT, "conv1/biases is I32 [5]; the model small needs F32 [5]"},
+        {put_nan, STATUS_NON_FINITE, "value 7 of out/weights/average is NaN"},
+        {put_infinity, STATUS_NON_FINITE, "value 0 of conv1/weights is infinite"},
+        {negative_step, STATUS_BAD_INPUT, "counters/step is -1"},
+        {nan_schedule, STATUS_BAD_INPUT, "schedule/base is nan"},
+        {other_format, STATUS_BAD_INPUT, "its format is \"pt\""},
+        {no_format, STATUS_BAD_INPUT, "no checkpoint of towerscope"},
+        {no_config, STATUS_BAD_INPUT, "no \"config\""},
+        {bad_config, STATUS_BAD_INPUT, "many"},
+        {unknown_slot, STATUS_BAD_INPUT, "only values, momentum and average are known"},
+        {fewer_slots, STATUS_BAD_INPUT, "/momentum belongs to no parameter"},
+        {no_values, STATUS_BAD_INPUT, "without values"},
+    };
+    struct made m = make(3, true, true);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_OK);
+        struct apart a = {0};
+        take_apart(&a);
+        put_together(&a);
+        struct checkpoint back; /* the editing itself harms nothing */
+        assert_int_equal(checkpoint_read(path, m.model, &back), STATUS_OK);
+        checkpoint_free(&back);
+        void *kept[128]; /* edits may drop tensors from the list */
+        int count = a.tensor_count;
+        for (int k = 0; k < count; k++)
+            kept[k] = (void *)(uintptr_t)a.tensors[k].data;
+        cases[i].edit(&a);
+        put_together(&a);
+        expect(m.model, cases[i].status, cases[i].says);
+        for (int k = 0; k < count; k++)
+            free(kept[k]);
+        safetensors_close(&a.file);
+    }
+    unmake(&m);
+}
+
+static void test_other_classes(void **state) {
+    (void)state;
+    struct made m = make(4, false, true);
+    assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_OK);
+    struct model *wide = parse(MODEL, 100);
+    expect(wide, STATUS_BAD_INPUT, "out/weights is F32 [180, 4]; the model small needs F32 [180, 100]");
+    model_free(wide);
+    unmake(&m);
+}
+
+static void test_no_such(void **state) {
+    (void)state;
+    struct made m = make(4, false, false);
+    struct checkpoint back;
+    assert_int_equal(checkpoint_read("/no/such.safetensors", m.model, &back), STATUS_NOT_FOUND);
+    checkpoint_free(&back);
+    struct checkpoint_about about;
+    assert_int_equal(checkpoint_look("/no/such.safetensors", &about), STATUS_NOT_FOUND);
+    checkpoint_about_free(&about);
+    assert_int_equal(checkpoint_look("/dev/null", &about), STATUS_BAD_INPUT);
+    checkpoint_about_free(&about);
+    unmake(&m);
+}
+
+/* ---- writing that fails */
+
+static int files_in_folder(void) {
+    int count = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    const struct dirent *entry;
+    while ((entry = readdir(dir)))
+        count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+static void expect_good(const struct model *model, int64_t step) {
+    struct checkpoint back;
+    if (checkpoint_read(path, model, &back) != STATUS_OK)
+        fail_msg("%s", status_text());
+    assert_int_equal(back.snapshot.progress.steps, step);
+    checkpoint_free(&back);
+}
+
+static void test_failed_writes(void **state) {
+    (void)state;
+    struct made m = make(5, true, true);
+    assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_OK);
+
+    m.snapshot.progress.steps = 38; /* so that a write that went through would show */
+    float kept = m.arrays[1][3];
+    m.arrays[1][3] = NAN;
+    assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_NON_FINITE);
+    assert_non_null(strstr(status_text(), "value 3 of conv1/weights/momentum is NaN"));
+    m.arrays[1][3] = kept;
+    expect_good(m.model, 37);
+    m.snapshot.noise.spread = INFINITY;
+    assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_NON_FINITE);
+    m.snapshot.noise.spread = 1;
+    expect_good(m.model, 37);
+
+    struct rlimit before, small = {2000, RLIM_INFINITY};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    enum status status = checkpoint_write(path, &m.snapshot, NULL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(status, STATUS_IO);
+    assert_non_null(strstr(status_text(), path));
+    assert_non_null(strstr(status_text(), " bytes: File too large"));
+    assert_int_equal(files_in_folder(), 1);
+    expect_good(m.model, 37);
+
+    struct checkpoint_folder nowhere = {0};
+    snprintf(nowhere.path, sizeof nowhere.path, "%s/gone/checkpoints", folder);
+    struct event_checkpoint event;
+    assert_int_equal(checkpoint_save(&nowhere, &m.snapshot, &event), STATUS_IO);
+    assert_int_equal(checkpoint_write("/dev/full/x", &m.snapshot, NULL), STATUS_IO);
+    assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_OK);
+    expect_good(m.model, 38);
+    unmake(&m);
+}
+
+/* A writer killed at any moment leaves a whole file under the name. */
+static void test_killed_writer(void **state) {
+    (void)state;
+    struct made m = make(6, true, true);
+    assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_OK);
+    struct random r = random_begin(6, RANDOM_TEST, 9);
+    for (int round = 0; round < 25; round++) {
+        int ready[2];
+        assert_int_equal(pipe(ready), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            for (int64_t step = 37;; step++) {
+                m.snapshot.progress.steps = step;
+                if (checkpoint_write(path, &m.snapshot, NULL) != STATUS_OK || write(ready[1], "x", 1) != 1)
+                    _exit(1);
+            }
+        }
+        close(ready[1]);
+        char byte;
+        for (uint32_t writes = 1 + random_below(&r, 8); writes > 0; writes--)
+            assert_int_equal(read(ready[0], &byte, 1), 1);
+        close(ready[0]); /* the next write ends it, if the kill does not */
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        struct checkpoint back;
+        if (checkpoint_read(path, m.model, &back) != STATUS_OK)
+            fail_msg("round %d: %s", round, status_text());
+        checkpoint_free(&back);
+    }
+    unmake(&m);
+}
+
+/* ---- the folder */
+
+static void save(struct checkpoint_folder *f, struct made *m, int64_t step, double precision) {
+    struct event_checkpoint event = {0};
+    m->snapshot.progress.steps = step;
+    m->snapshot.precision = precision;
+    if (checkpoint_save(f, &m->snapshot, &event) != STATUS_OK)
+        fail_msg("%s", status_text());
+    char expected[1100];
+    snprintf(expected, sizeof expected, "%s/step-%08lld.safetensors", f->path, (long long)step);
+    assert_string_equal(event.path, expected);
+    struct stat about;
+    assert_int_equal(stat(event.path, &about), 0);
+    assert_int_equal(event.bytes, about.st_size);
+    assert_true(event.seconds >= 0 && event.seconds < 60);
+}
+
+static bool there(const char *name) {
+    char full[1000];
+    snprintf(full, sizeof full, "%s/%s", folder, name);
+    return access(full, F_OK) == 0;
+}
+
+static void touch(const char *name) {
+    char full[1000];
+    snprintf(full, sizeof full, "%s/%s", folder, name);
+    FILE *file = fopen(full, "w");
+    assert_non_null(file);
+    fclose(file);
+}
+
+static void test_folder(void **state) {
+    (void)state;
+    struct made m = make(7, false, true);
+    struct checkpoint_folder f = {0};
+    snprintf(f.path, sizeof f.path, "%s", folder);
+    char newest[1100];
+    assert_int_equal(checkpoint_newest("/no/such", newest, sizeof newest), STATUS_NOT_FOUND);
+    assert_int_equal(checkpoint_newest(folder, newest, sizeof newest), STATUS_NOT_FOUND);
+    touch("notes.txt");
+    touch("step-.safetensors");
+    touch("step-9x.safetensors");
+    touch("step-00000005.safetensors.tmp");
+    assert_int_equal(checkpoint_newest(folder, newest, sizeof newest), STATUS_NOT_FOUND);
+    m.snapshot.settings.keep = 2;
+    save(&f, &m, 10, 0.5);
+    save(&f, &m, 20, 0.7);
+    save(&f, &m, 30, NAN);
+    save(&f, &m, 40, 0.7 - 1e-4);
+    assert_true(there("step-00000020.safetensors")); /* the best */
+    assert_true(there("step-00000030.safetensors") && there("step-00000040.safetensors"));
+    assert_false(there("step-00000010.safetensors"));
+    assert_false(there("step-00000005.safetensors.tmp"));
+    assert_true(there("notes.txt") && there("step-.safetensors") && there("step-9x.safetensors"));
+    save(&f, &m, 50, 0.7); /* as good and newer */
+    save(&f, &m, 60, NAN);
+    save(&f, &m, 70, NAN);
+    assert_false(there("step-00000020.safetensors"));
+    assert_true(there("step-00000050.safetensors"));
+    assert_int_equal(checkpoint_newest(folder, newest, sizeof newest), STATUS_OK);
+    assert_non_null(strstr(newest, "/step-00000070.safetensors"));
+    /* a larger number of digits is newer, not the later name */
+    save(&f, &m, 1000000000, NAN);
+    assert_int_equal(checkpoint_newest(folder, newest, sizeof newest), STATUS_OK);
+    assert_non_null(strstr(newest, "/step-1000000000.safetensors"));
+    /* the run went back: what lies ahead of it is no longer the newest, and is not lost */
+    save(&f, &m, 65, NAN);
+    assert_int_equal(checkpoint_newest(folder, newest, sizeof newest), STATUS_OK);
+    assert_non_null(strstr(newest, "/step-00000065.safetensors"));
+    assert_true(there("step-00000070.rewound.safetensors") && there("step-1000000000.rewound.safetensors"));
+    save(&f, &m, 80, NAN);
+    assert_true(there("step-00000070.rewound.safetensors") && there("step-00000050.safetensors"));
+    unmake(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_round_trip, setup),    cmocka_unit_test_setup(test_same_bytes, setup),
+        cmocka_unit_test_setup(test_refusals, setup),      cmocka_unit_test_setup(test_other_classes, setup),
+        cmocka_unit_test_setup(test_no_such, setup),       cmocka_unit_test_setup(test_failed_writes, setup),
+        cmocka_unit_test_setup(test_killed_writer, setup), cmocka_unit_test_setup(test_folder, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
