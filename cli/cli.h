@@ -5,8 +5,14 @@
 #include "kernels/status.h"
 
 /* Exit codes of the contract. */
-enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3, EXIT_NOT_FOUND = 4,
-                 EXIT_INTERRUPTED = 130 };
+enum exit_code {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_REFUSED = 3,
+    EXIT_NOT_FOUND = 4,
+    EXIT_INTERRUPTED = 130
+};
 
 struct subcommand {
     const char *name;
@@ -14,10 +20,12 @@ struct subcommand {
     const char *sentence;               /* for `towerscope --help`; NULL: not listed */
 };
 
-/* Print "towerscope: <sentence of the last failure>" to stderr and give the exit code that fits the status. */
+/* Print "towerscope: <sentence of the last failure>" to stderr and give the exit code that fits the status.
+ */
 int cli_fail(enum status status);
 
 int command_data(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_train(int argc, char **argv);
 
 #endif

@@ -5,6 +5,7 @@
 
 static const struct subcommand subcommands[] = {
     {"data", command_data, "verify, make and look at data sets"},
+    {"train", command_train, "train a network in the foreground, a line each few steps"},
     {NULL, NULL, NULL},
 };
 

@@ -5,8 +5,9 @@
 #include "engine/train/collection.h"
 #include "engine/train/nets.h"
 
-#define TOWERS_BATCHES 3 /* sizes of a step: full, the short end of this epoch, that of the epochs after it  \
-                          */
+#define TOWERS_BATCHES                                                                                       \
+    3 /* sizes of a step: full, the short end of this epoch, that of the epochs after it                     \
+       */
 
 struct tower {
     struct net_memory memory;

@@ -1,0 +1,115 @@
+#include "cli/run_folder.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const adjectives[] = {
+    "amber", "brisk",  "calm",  "clear",  "early", "fair",  "gentle", "golden", "green", "high",  "keen",
+    "late",  "light",  "lucky", "mellow", "neat",  "noble", "old",    "plain",  "quiet", "rapid", "silver",
+    "small", "steady", "still", "swift",  "tall",  "warm",  "wide",   "wild",   "wise",  "young"};
+static const char *const nouns[] = {"anchor",  "beacon", "birch",  "bridge", "brook",   "canyon", "cedar",
+                                    "cliff",   "cloud",  "comet",  "delta",  "ember",   "falcon", "fern",
+                                    "field",   "forest", "garden", "harbor", "hill",    "island", "lake",
+                                    "lantern", "maple",  "meadow", "mill",   "orchard", "otter",  "pine",
+                                    "quarry",  "river",  "stone",  "tower"};
+enum { WORDS = 32, TRIES = 200, PLAIN_TRIES = 100 };
+_Static_assert(sizeof adjectives / sizeof *adjectives == WORDS && sizeof nouns / sizeof *nouns == WORDS,
+               "five bits choose a word");
+
+static enum status taken(const char *path) {
+    return status_fail(STATUS_REFUSED,
+                       "%s exists already: choose another name, or leave the name out and one is made up",
+                       path);
+}
+
+static enum status set_path(struct run_folder *folder, const char *runs) {
+    int length = snprintf(folder->path, sizeof folder->path, "%s/%s", runs, folder->name);
+    if (length < 0 || (size_t)length >= sizeof folder->path)
+        return status_fail(STATUS_BAD_INPUT, "runs: the path %.60s... is longer than %zu bytes", runs,
+                           sizeof folder->path - 1);
+    return STATUS_OK;
+}
+
+enum status run_folder_check(const char *runs, const char *name) {
+    struct run_folder folder;
+    snprintf(folder.name, sizeof folder.name, "%s", name);
+    STATUS_TRY(set_path(&folder, runs));
+    struct stat found;
+    if (!lstat(folder.path, &found))
+        return taken(folder.path);
+    return STATUS_OK;
+}
+
+/* The folder of all runs, with those above it. */
+static enum status make_runs(const char *runs) {
+    char path[600];
+    snprintf(path, sizeof path, "%s", runs);
+    for (char *at = path + 1; at[-1]; at++) {
+        if (*at && *at != '/')
+            continue;
+        char was = *at;
+        *at = 0;
+        if (mkdir(path, 0777) && errno != EEXIST)
+            return status_fail(STATUS_IO, "%s: can't make the folder of runs: %s", path, strerror(errno));
+        *at = was;
+    }
+    struct stat found;
+    if (stat(runs, &found) || !S_ISDIR(found.st_mode))
+        return status_fail(STATUS_IO, "%s is not a folder; runs are kept in one (--runs, TOWERSCOPE_RUNS)",
+                           runs);
+    return STATUS_OK;
+}
+
+static void make_up_name(char *out, size_t size, int attempt) {
+    unsigned number = 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        number = (unsigned)getpid() * 2654435761u + (unsigned)attempt * 40503u;
+    int length = snprintf(out, size, "%s-%s", adjectives[number % WORDS], nouns[number / WORDS % WORDS]);
+    if (attempt >= PLAIN_TRIES) /* nearly all are taken */
+        snprintf(out + length, size - (size_t)length, "-%u", number / WORDS / WORDS % 10000);
+}
+
+enum status run_folder_make(const char *runs, const char *name, struct run_folder *out) {
+    STATUS_TRY(make_runs(runs));
+    for (int attempt = 0; attempt < TRIES; attempt++) {
+        if (*name)
+            snprintf(out->name, sizeof out->name, "%s", name);
+        else
+            make_up_name(out->name, sizeof out->name, attempt);
+        STATUS_TRY(set_path(out, runs));
+        if (!mkdir(out->path, 0777))
+            return STATUS_OK;
+        if (errno != EEXIST)
+            return status_fail(STATUS_IO, "%s: can't make the run's folder: %s", out->path, strerror(errno));
+        if (*name)
+            return taken(out->path);
+    }
+    return status_fail(STATUS_REFUSED, "%s: no made-up name is free; give one", runs);
+}
+
+enum status run_folder_config(const struct run_folder *folder, const struct settings *settings) {
+    char path[820];
+    snprintf(path, sizeof path, "%s/config.ini", folder->path);
+    FILE *file = fopen(path, "wxe");
+    if (!file)
+        return status_fail(STATUS_IO, "%s: can't be written: %s", path, strerror(errno));
+    enum status status = settings_write(settings, file);
+    if (status == STATUS_OK && (fflush(file) || fsync(fileno(file))))
+        status = status_fail(STATUS_IO, "%s: can't be written: %s", path, strerror(errno));
+    if (fclose(file) && status == STATUS_OK)
+        status = status_fail(STATUS_IO, "%s: can't be written: %s", path, strerror(errno));
+    return status;
+}
+
+void run_folder_unmake(const struct run_folder *folder) {
+    static const char *const files[] = {"config.ini", "lock", "events.jsonl"};
+    char path[820];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder->path, files[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(folder->path);
+}

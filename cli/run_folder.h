@@ -1,0 +1,25 @@
+/* The folder of a run, RUNS/NAME: made once, exclusively, after everything else was checked. */
+#ifndef TOWERSCOPE_CLI_RUN_FOLDER_H
+#define TOWERSCOPE_CLI_RUN_FOLDER_H
+
+#include "engine/train/settings.h"
+
+struct run_folder {
+    char name[65];
+    char path[800]; /* RUNS/NAME */
+};
+
+/* Refuse a name that is taken before anything expensive is done. `runs`: the folder of all runs. */
+enum status run_folder_check(const char *runs, const char *name);
+
+/* Make it. name "": a readable one is made up; whether it is free is for mkdir to decide. STATUS_REFUSED: the
+ * name is taken. */
+enum status run_folder_make(const char *runs, const char *name, struct run_folder *out);
+
+/* Write config.ini into it. */
+enum status run_folder_config(const struct run_folder *folder, const struct settings *settings);
+
+/* Take a folder away again that was made a moment ago, before the run began. */
+void run_folder_unmake(const struct run_folder *folder);
+
+#endif

@@ -1,0 +1,88 @@
+#include "cli/session.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/memory.h"
+#include "kernels/registry.h"
+
+static const char *given(const char *text) {
+    return *text ? text : NULL;
+}
+
+static enum status open_device(const struct settings *settings, struct device_handle *out) {
+    int threads = settings->threads > 0 ? (int)settings->threads : 0;
+    const char *name = given(settings->devices), *isa = given(settings->isa);
+    if (name && strchr(name, ','))
+        return status_fail(STATUS_UNSUPPORTED, "devices %s: a run uses one device; name one", name);
+    return name ? device_open(name, threads, isa, out) : device_open_default(threads, isa, out);
+}
+
+static enum status open_all(const struct trainer_options *options, struct session *s) {
+    const struct settings *settings = &options->settings;
+    const char *model = *settings->model ? settings->model : settings_find("model")->fallback;
+    STATUS_TRY(open_device(settings, &s->device));
+    struct dataset_options data_options = {.seed = settings->seed >= 0 ? (uint64_t)settings->seed : 1};
+    STATUS_TRY(dataset_open(given(settings->data), &data_options, &s->data));
+    struct model_ends ends = {s->data->train.shape.h, s->data->train.shape.w, s->data->train.shape.c,
+                              s->data->classes};
+    STATUS_TRY(model_read(model, ends, NAN, &s->model));
+    struct trainer_options complete = *options;
+    complete.device = s->device;
+    complete.data = s->data;
+    complete.model = s->model;
+    /* config.ini names what was really taken */
+    snprintf(complete.settings.model, sizeof complete.settings.model, "%s", model);
+    if (!*settings->data)
+        snprintf(complete.settings.data, sizeof complete.settings.data, "%s", s->data->name);
+    return trainer_open(&complete, &s->trainer);
+}
+
+enum status session_open(const struct trainer_options *options, struct session *out) {
+    *out = (struct session){0};
+    enum status status = open_all(options, out);
+    if (status != STATUS_OK)
+        session_close(out);
+    return status;
+}
+
+void session_close(struct session *session) {
+    trainer_close(session->trainer);
+    model_free(session->model);
+    dataset_close(session->data);
+    device_close(&session->device);
+    *session = (struct session){0};
+}
+
+void session_describe(const struct session *session, FILE *to) {
+    const struct settings *settings = trainer_settings(session->trainer);
+    struct trainer_sizes sizes = trainer_sizes(session->trainer);
+    struct device_info info;
+    char words[5][32];
+    const struct dataset *data = session->data;
+    fprintf(to, "model   %s, %lld parameters, %d x %d x %d in, %d classes out\n", session->model->name,
+            (long long)session->model->parameter_total, session->model->input.h, session->model->input.w,
+            session->model->input.c, session->model->classes);
+    fprintf(to, "data    %s (%s), %lld training and %lld test images of %d x %d x %d; distortions: %s\n",
+            data->name, data->format, (long long)data->train.count, (long long)data->test.count,
+            data->train.shape.h, data->train.shape.w, data->train.shape.c, settings->distort);
+    if (session->device.ops->describe(session->device.device, &info) == STATUS_OK)
+        fprintf(to, "device  %s: %s%s%s, %d threads\n", info.name, info.description, *info.isa ? ", " : "",
+                info.isa, info.threads);
+    if (settings->batch_per_tower > 0)
+        fprintf(to,
+                "batch   %lld images for each of %lld towers, %lld in all: more towers make the batch larger "
+                "and the "
+                "epoch shorter\n",
+                (long long)settings->batch_per_tower, (long long)settings->towers,
+                (long long)(settings->batch_per_tower * settings->towers));
+    else
+        fprintf(to, "batch   %lld images, shared by %lld towers\n", (long long)settings->batch,
+                (long long)settings->towers);
+    fprintf(to, "memory  %d towers of %s, %d workers of %s, shared %s, evaluation %s: %s\n", sizes.towers,
+            memory_words(sizes.tower_bytes, words[0]), sizes.workers,
+            memory_words(sizes.worker_bytes, words[1]), memory_words(sizes.shared_bytes, words[2]),
+            memory_words(sizes.evaluation_bytes, words[3]), memory_words(sizes.total_bytes, words[4]));
+    if (*data->notes)
+        fprintf(to, "%s", data->notes);
+}

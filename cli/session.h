@@ -1,0 +1,25 @@
+/* All that a run needs, opened in order and checked before anything is stored: device, data, model, trainer.
+ */
+#ifndef TOWERSCOPE_CLI_SESSION_H
+#define TOWERSCOPE_CLI_SESSION_H
+
+#include <stdio.h>
+
+#include "engine/train/trainer.h"
+
+struct session {
+    struct device_handle device;
+    struct dataset *data;
+    struct model *model;
+    struct trainer *trainer;
+};
+
+/* Open everything. `options`: settings, sink, store, resume and the like are given; data, model and device
+ * are filled in here. On failure everything is closed again. */
+enum status session_open(const struct trainer_options *options, struct session *out);
+void session_close(struct session *session);
+
+/* What is trained, on what, and the bytes of memory: a few lines for a person. */
+void session_describe(const struct session *session, FILE *to);
+
+#endif

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# `towerscope train` as a person runs it: what it prints, keeps, refuses and how it ends.
+set -u
+cd "$TEST_TMP"
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+train() { "$TOWERSCOPE" train --data generated --model softmax --lr 0.01 --eval-every 0 "$@"; }
+# refuse CODE WORDS...: run the rest, expect the exit code and a line on stderr with the words; nothing is made
+refuse() {
+    local code=$1 words=$2
+    shift 2
+    rm -rf none
+    "$@" --runs none >out 2>err </dev/null
+    local rc=$?
+    [ $rc = "$code" ] || fail "$*: exit $rc, not $code: $(cat err)"
+    grep -qF -- "$words" err || fail "$*: \"$(cat err)\" lacks \"$words\""
+    [ ! -e none ] || fail "$*: left $(find none)"
+}
+
+# ---- a run: lines, record, config, lock
+train first --steps 20 --seed 3 >out 2>err || fail "train: exit $?: $(cat err)"
+[ ! -s err ] || fail "stderr: $(cat err)"
+[ "$(grep -cE '^[0-9-]{10} [0-9:]{8}: step (10|20), loss = [0-9.]+ \([0-9.]+ examples/sec; [0-9.]+ sec/batch\)$' out)" = 2 ] ||
+    fail "the two lines: $(cat out)"
+grep -q $'\x1b' out && fail "escape sequences in a file"
+for word in model data device batch memory; do grep -q "^$word " out || fail "no $word line"; done
+[ "$(grep -c '"event":"step"' runs/first/events.jsonl)" = 20 ] || fail "20 steps are recorded"
+head -n 1 runs/first/events.jsonl | grep -q '"event":"run_start","seq":1,' || fail "run_start comes first"
+tail -n 1 runs/first/events.jsonl | grep -q '"event":"run_end".*"reason":"done"' || fail "run_end comes last"
+grep -q '^seed = 3$' runs/first/config.ini || fail "config.ini: $(cat runs/first/config.ini)"
+[ -e runs/first/lock ] || fail "no lock file"
+
+# ---- the same again from its config: the same losses
+train second --config runs/first/config.ini >out 2>err || fail "from config.ini: $(cat err)"
+losses() { grep -o '"event":"step".*' "$1" | sed -E 's/.*"cross_entropy":([^,]*),"weight_decay":([^,]*),"loss":([^,]*),"grad_norm":([^,]*),.*"towers".*/\1 \3 \4/'; }
+[ "$(losses runs/first/events.jsonl)" = "$(losses runs/second/events.jsonl)" ] || fail "the same settings, other numbers"
+[ "$(losses runs/first/events.jsonl | sort -u | wc -l)" = 20 ] || fail "20 different steps"
+
+# ---- refused before anything is made
+refuse 2 'nearest is --batch' train --bathc 64
+refuse 2 'at least 1' train --towers 0
+refuse 2 'whole number' train --towers x
+refuse 2 'at least 0' train --lr -1
+train --runs none --lr >out 2>err
+[ $? = 2 ] && grep -q 'needs a value: --lr X' err || fail "an option without its value: $(cat err)"
+refuse 2 'batch-per-tower' train --batch 8 --batch-per-tower 4
+refuse 2 'epochs' train --steps 8 --epochs 4
+refuse 2 'nearest is "momentum"' train --set momentun=0.9
+refuse 2 'KEY=VALUE' train --set momentum
+refuse 2 'two run names' train one two
+refuse 2 'name' train ../escape
+refuse 1 'flips' train --distort flips
+refuse 4 'nowhere' train --data nowhere
+refuse 1 'gpu:0' train --devices gpu:0
+refuse 1 'precision' train --precision bf16
+printf '@5 towers 3\n\n# a comment\n@7 towersq 2\n' >bad.script
+refuse 1 'bad.script:4: ' train --script bad.script
+printf '5 towers 3\n' >bad.script
+refuse 1 'bad.script:1: ' train --script bad.script
+refuse 4 'none.script' train --script none.script
+train first >out 2>err
+[ $? = 3 ] && grep -q 'exists already' err || fail "a name that exists: $(cat err)"
+grep -q '"reason":"done"' runs/first/events.jsonl || fail "the first run was touched"
+
+# ---- precedence: file < environment < flag
+printf 'steps = 5\nruns = from-file\nlr = 0.125\nbatch = 32\n' >low.ini
+TOWERSCOPE_RUNS=from-environment train a --config low.ini --lr 0.25 --batch-per-tower 8 >out 2>err || fail "$(cat err)"
+grep -q '^lr = 0.25$' from-environment/a/config.ini || fail "flags win"
+grep -q '^steps = 5$' from-environment/a/config.ini || fail "the file counts"
+grep -q '^batch =' from-environment/a/config.ini && fail "batch-per-tower takes the place of batch"
+TOWERSCOPE_RUNS=from-environment train a --config low.ini --runs from-flag >out 2>err || fail "$(cat err)"
+[ -d from-flag/a ] || fail "--runs wins"
+
+# ---- a script: commands at their step, answered in the record
+printf '@3 towers 5\n@0 note begun\n@6 set lr 0.5\n@6 set lr -1\n@8 pause\n@8 step 2\n@10 resume\n' >session
+sed -i '/-1/d' session
+train scripted --steps 14 --script session >out 2>err || fail "script: $(cat err)"
+record=runs/scripted/events.jsonl
+grep -q '"event":"towers".*"step":3,"from":2,"to":5' $record || fail "towers at 3"
+[ "$(grep -c '"status":"applied"' $record)" = 6 ] || fail "six commands: $(grep '"event":"command"' $record)"
+[ "$(grep -c '"event":"step"' $record)" = 14 ] || fail "14 steps"
+grep '"event":"step"' $record | sed -n 7p | grep -q '"lr":0.5,' || fail "lr from step 7"
+grep '"event":"step"' $record | sed -n 6p | grep -q '"lr":0.01,' || fail "lr up to step 6"
+printf '@4 pause\n' >session
+train paused --steps 14 --script session >out 2>err || fail "a pause for ever: $(cat err)"
+tail -n 1 runs/paused/events.jsonl | grep -q '"step":4,"reason":"stopped"' || fail "a run that nobody resumes ends"
+printf '@4 stop\n' >session
+train stopped --steps 14 --script session >out 2>err || fail "stop: $(cat err)"
+tail -n 1 runs/stopped/events.jsonl | grep -q '"step":4,"reason":"stopped"' || fail "stop ends the run"
+
+# ---- signals: the step is finished, the record is closed, exit 130
+for signal in INT TERM; do
+    (trap - INT; exec "$TOWERSCOPE" train on-$signal --data generated --model softmax --log-every 1) >out-$signal 2>&1 &
+    pid=$!
+    until grep -q 'step 3,' out-$signal || ! kill -0 $pid 2>/dev/null; do read -rt 0.02 <> <(:) || :; done
+    kill -$signal $pid
+    wait $pid
+    rc=$?
+    # a background job of a shell ignores SIGINT from its start on, as nohup does; then it goes on
+    [ $rc = 130 ] || fail "$signal: exit $rc: $(tail -n 3 out-$signal)"
+    tail -n 1 runs/on-$signal/events.jsonl | grep -q '"event":"run_end".*"reason":"stopped"' || fail "$signal: no run_end"
+done
+
+# ---- made-up names are made exclusively
+for i in 1 2 3 4 5 6 7 8; do train --runs many --steps 2 >/dev/null 2>&1 & done
+wait
+[ "$(ls many | wc -l)" = 8 ] || fail "eight runs, $(ls many | wc -l) folders"
+[ "$(cat many/*/events.jsonl | grep -c '"reason":"done"')" = 8 ] || fail "eight runs end well"
+
+exit $failed
