@@ -19,6 +19,8 @@ const struct checkpoint_counter checkpoint_counters[] = {
     {"counters/images", CHECKPOINT_WHOLE, AT(progress.images), false},
     {"counters/epoch", CHECKPOINT_WHOLE, AT(progress.place.epoch), false},
     {"counters/position", CHECKPOINT_WHOLE, AT(progress.place.position), false},
+    {"counters/epoch_images", CHECKPOINT_WHOLE, AT(epoch_images), false},
+    {"counters/best_precision", CHECKPOINT_REAL, AT(best), true},
     {"schedule/base", CHECKPOINT_REAL, AT(schedule.base), false},
     {"schedule/decay", CHECKPOINT_REAL, AT(schedule.decay), false},
     {"schedule/period_images", CHECKPOINT_REAL, AT(schedule.period_images), false},

@@ -69,8 +69,9 @@ struct trainer {
     struct segment *segments; /* the model's, with the weight decay in force */
     struct schedule schedule;
     struct progress progress;
-    int64_t resumed_from; /* -1: a new run */
-    int64_t planned;      /* steps; -1: no end, or one in epochs */
+    int64_t resumed_from;      /* -1: a new run */
+    char resume_changes[1024]; /* settings that differ from those it was saved with, in words; "": none */
+    int64_t planned;           /* steps; -1: no end, or one in epochs */
     struct shared shared;
     struct nets nets;
     struct towers *towers;
@@ -94,6 +95,7 @@ struct trainer {
     int64_t single;           /* steps until the run pauses; 0: it does not */
     int64_t evaluated, saved; /* step of the last; -1: none */
     double precision;         /* of the last evaluation */
+    double best;              /* the highest of those that were due; -1: none */
     size_t buffer_bytes, shared_bytes, prepared_bytes;
 };
 
@@ -140,6 +142,15 @@ int64_t steps_per_epoch(const struct trainer *t);
 
 enum status evaluation_open(struct trainer *t);
 void evaluation_close(struct trainer *t);
+
+/* ---- resume.c */
+
+/* Take a snapshot's state over, when there is one, with the settings that were changed for it; the settings
+ * are complete. STATUS_REFUSED: another seed or other data: that would be another run. */
+enum status resume_take_up(struct trainer *t);
+
+/* Say where the run goes on and which settings changed, old and new. */
+void resume_report(struct trainer *t);
 
 /* ---- good.c */
 

@@ -389,6 +389,25 @@ enum status settings_write(const struct settings *settings, FILE *file) {
     return STATUS_OK;
 }
 
+int settings_changes(const struct settings *old, const struct settings *now, char *out, size_t size) {
+    int count = 0;
+    *out = 0;
+    for (int i = 0; i < KEYS; i++) {
+        const struct setting_key *key = &keys[i];
+        char was[600] = "none", is[600] = "none";
+        if (is_set(old, key))
+            settings_format(old, key, was, sizeof was);
+        if (is_set(now, key))
+            settings_format(now, key, is, sizeof is);
+        if (!key->kept || !strcmp(was, is))
+            continue;
+        size_t used = strlen(out);
+        snprintf(out + used, size - used, "%s%s from %s to %s", count ? ", " : "", key->key, was, is);
+        count++;
+    }
+    return count;
+}
+
 void settings_help(FILE *file) {
     for (int i = 0; i < KEYS; i++) {
         const struct setting_key *key = &keys[i];

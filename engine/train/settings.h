@@ -88,6 +88,10 @@ enum status settings_write(const struct settings *settings, FILE *file);
 /* The value of a key as text that settings_set() reads back to the same value, into out[size]. */
 void settings_format(const struct settings *settings, const struct setting_key *key, char *out, size_t size);
 
+/* Kept keys whose values differ, "towers from 2 to 3, lr from 0.1 to 0.05", into out[size] (cut when it is
+ * too small); "none" stands for a value that is not given. Returns how many. */
+int settings_changes(const struct settings *old, const struct settings *now, char *out, size_t size);
+
 /* `towerscope train --help`'s list of options, one line each. */
 void settings_help(FILE *file);
 

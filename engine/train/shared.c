@@ -106,7 +106,8 @@ enum status shared_open(struct trainer *t, size_t prepared_bytes) {
         return no_memory();
     STATUS_TRY(buffer_new(t, s->flat_bytes, &s->values));
     STATUS_TRY(buffer_new(t, s->flat_bytes, &s->gradient));
-    if (t->settings.momentum > 0)
+    /* after `set momentum 0` the velocity is still there: setting it again goes on from it */
+    if (t->settings.momentum > 0 || (t->options.resume && t->options.resume->velocity))
         STATUS_TRY(buffer_new(t, s->flat_bytes, &s->velocity));
     if (t->settings.ema > 0)
         STATUS_TRY(buffer_new(t, s->flat_bytes, &s->average));
@@ -216,6 +217,8 @@ static enum status save_snapshot(struct trainer *t, float *const copies[3]) {
         .settings = t->settings,
         .model = t->options.model,
         .precision = t->evaluated == t->progress.steps ? t->precision : NAN,
+        .best = t->best,
+        .epoch_images = t->options.data->train.count,
         .parameters = copies[0],
         .velocity = spans[1].data ? copies[1] : NULL,
         .average = spans[2].data ? copies[2] : NULL,

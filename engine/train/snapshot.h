@@ -22,7 +22,9 @@ struct snapshot {
     struct running running;
     struct settings settings; /* as they are now: after `set` and `towers` */
     const struct model *model;
-    double precision; /* of an evaluation at this very step; NaN: there was none */
+    int64_t epoch_images; /* of the training set: a run goes on with the same */
+    double precision;     /* of an evaluation at this very step; NaN: there was none */
+    double best;          /* the highest precision of an evaluation that was due; -1: there was none */
     /* Flat, model->flat_count floats each. velocity NULL: no momentum; average NULL: no moving average. */
     const float *parameters, *velocity, *average;
 };

@@ -68,24 +68,11 @@ static enum status open_settings(struct trainer *t) {
     return STATUS_OK;
 }
 
-static void take_up(struct trainer *t) {
-    const struct snapshot *resume = t->options.resume;
-    t->resumed_from = -1;
-    if (!resume)
-        return;
-    t->progress = resume->progress;
-    t->schedule = resume->schedule;
-    t->noise = resume->noise;
-    t->running = resume->running;
-    t->resumed_from = resume->progress.steps;
-    t->saved = resume->progress.steps;
-}
-
 static enum status open_all(struct trainer *t) {
     const struct device_handle device = t->options.device;
     STATUS_TRY(device.ops->describe(device.device, &t->info));
     STATUS_TRY(open_settings(t));
-    take_up(t);
+    STATUS_TRY(resume_take_up(t));
     struct settings settings = t->settings;
     STATUS_TRY(trainer_reshape(t, &settings, t->progress.place));
     STATUS_TRY(evaluation_open(t));
@@ -104,7 +91,8 @@ enum status trainer_open(const struct trainer_options *options, struct trainer *
         return status_fail(STATUS_NO_MEMORY, "no memory for a trainer");
     t->options = *options;
     t->nets = (struct nets){.model = options->model, .device = options->device};
-    t->evaluated = t->saved = -1;
+    t->evaluated = t->saved = t->resumed_from = -1;
+    t->best = -1;
     enum status status = open_all(t);
     t->options.resume = NULL;
     if (status != STATUS_OK) {
@@ -175,6 +163,7 @@ const char *trainer_fault(const struct trainer *t) {
 void trainer_begin(struct trainer *t) {
     report_run_start(t);
     report_sizes(t);
+    resume_report(t);
     report_state(t, "training");
 }
 
@@ -187,17 +176,21 @@ static enum status handle_fault(struct trainer *t) {
     return good_rewind(t, reason);
 }
 
-/* Evaluation and checkpoint that are due at this step. A save that failed has raised an alarm: the run goes
- * on and tries again when the next one is due. */
+/* Evaluation and checkpoint that are due at this step; the best state so far is saved as well. A save that
+ * failed has raised an alarm: the run goes on and tries again when the next one is due. */
 static enum status do_what_is_due(struct trainer *t) {
     int64_t step = t->progress.steps;
     const struct settings *s = &t->settings;
+    bool best = false;
     if (s->eval_every > 0 && step % s->eval_every == 0) {
         enum status status = trainer_evaluate(t, false);
         if (status != STATUS_OK && status != STATUS_INTERRUPTED)
             return status;
+        best = status == STATUS_OK && t->precision > t->best;
+        if (best)
+            t->best = t->precision;
     }
-    if (s->checkpoint_every > 0 && step % s->checkpoint_every == 0)
+    if (s->checkpoint_every > 0 && (best || step % s->checkpoint_every == 0))
         (void)trainer_save(t);
     return STATUS_OK;
 }

@@ -1,0 +1,95 @@
+/* Going on from a snapshot: its state, with the settings that were changed for it, and what is said about
+ * that. */
+#include "engine/train/internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum status check_same_run(const struct trainer *t) {
+    const struct snapshot *from = t->options.resume;
+    const struct dataset *data = t->options.data;
+    const struct loader_place *place = &from->progress.place;
+    if (t->settings.seed != from->settings.seed)
+        return status_fail(
+            STATUS_REFUSED,
+            "the seed %lld can't become %lld in the middle of a run: each image of an epoch would no "
+            "longer be used once; start another run",
+            (long long)from->settings.seed, (long long)t->settings.seed);
+    if (data->train.count != from->epoch_images)
+        return status_fail(
+            STATUS_REFUSED,
+            "%s has %lld training images and the run has %lld: it goes on with the data it began "
+            "with; start another run",
+            data->name, (long long)data->train.count, (long long)from->epoch_images);
+    if (place->position >= data->train.count)
+        return status_fail(STATUS_BAD_INPUT, "the checkpoint stands at image %lld of an epoch of %lld",
+                           (long long)place->position, (long long)data->train.count);
+    if (!(from->schedule.period_images > 0))
+        return status_fail(STATUS_BAD_INPUT, "the checkpoint's learning rate falls each %g images",
+                           from->schedule.period_images);
+    return STATUS_OK;
+}
+
+/* The schedule goes on; settings of it that were changed hold from here. */
+static void take_schedule(struct trainer *t) {
+    const struct snapshot *from = t->options.resume;
+    const struct settings *was = &from->settings, *is = &t->settings;
+    double rate = schedule_rate(&from->schedule, from->progress.images);
+    double period = t->schedule.period_images; /* as the settings say now */
+    t->schedule = from->schedule;
+    if (is->lr_decay != was->lr_decay || is->decay_epochs != was->decay_epochs) {
+        t->schedule.decay = is->lr_decay;
+        t->schedule.period_images = period;
+        schedule_set(&t->schedule, rate, from->progress.images);
+    }
+    if (is->lr != was->lr)
+        schedule_set(&t->schedule, is->lr, from->progress.images);
+}
+
+enum status resume_take_up(struct trainer *t) {
+    const struct snapshot *from = t->options.resume;
+    if (!from) {
+        if (t->settings.resume) /* from the beginning: it ended before its first checkpoint */
+            t->resumed_from = 0;
+        return STATUS_OK;
+    }
+    STATUS_TRY(check_same_run(t));
+    take_schedule(t);
+    t->progress = from->progress;
+    t->noise = from->noise;
+    t->running = from->running;
+    t->best = from->best;
+    t->resumed_from = t->saved = from->progress.steps;
+    if (!isnan(from->precision)) {
+        t->precision = from->precision;
+        t->evaluated = from->progress.steps;
+    }
+    int count = settings_changes(&from->settings, &t->settings, t->resume_changes, sizeof t->resume_changes);
+    double was = schedule_rate(&from->schedule, from->progress.images);
+    double is = schedule_rate(&t->schedule, from->progress.images);
+    size_t used = strlen(t->resume_changes);
+    if (count > 0)
+        snprintf(t->resume_changes + used, sizeof t->resume_changes - used,
+                 "; the learning rate of step %lld is %g%s", (long long)from->progress.steps + 1, is,
+                 is == was ? " as before" : "");
+    if (is != was) {
+        used = strlen(t->resume_changes);
+        snprintf(t->resume_changes + used, sizeof t->resume_changes - used, " (it would have been %g)", was);
+    }
+    return STATUS_OK;
+}
+
+void resume_report(struct trainer *t) {
+    if (t->resumed_from < 0)
+        return;
+    char text[1400];
+    const struct progress *p = &t->progress;
+    snprintf(text, sizeof text,
+             "goes on after step %lld, at image %lld of epoch %lld; a step is one update with %lld "
+             "images over all towers; %s%s",
+             (long long)p->steps, (long long)p->place.position, (long long)p->place.epoch + 1,
+             (long long)trainer_batch(&t->settings, t->settings.towers),
+             *t->resume_changes ? "changed: " : "no setting changed", t->resume_changes);
+    report_alarm(t, "info", p->steps, -1, NULL, text);
+}
