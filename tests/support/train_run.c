@@ -120,8 +120,10 @@ static void keep(void *context, const struct event *event, bool recorded) {
         keep_text(run->reason, sizeof run->reason, event->command.reason);
         break;
     case EVENT_ALARM:
-        if (!strcmp(event->alarm.level, "info"))
+        if (!strcmp(event->alarm.level, "info")) {
+            keep_text(run->info, sizeof run->info, event->alarm.text);
             break;
+        }
         keep_text(run->alarm, sizeof run->alarm, event->alarm.text);
         keep_text(run->alarm_tensor, sizeof run->alarm_tensor, event->alarm.tensor);
         run->alarm_step = event->alarm.step;
@@ -138,8 +140,12 @@ static void keep(void *context, const struct event *event, bool recorded) {
     }
 }
 
-struct train_run *train_run_open(const char *device, const char *model_text, int64_t train, int64_t test,
-                                 const char *const *words) {
+static enum status save(void *context, const struct snapshot *snapshot, struct event_checkpoint *out) {
+    return checkpoint_save(context, snapshot, out);
+}
+
+/* Everything but the trainer. */
+static struct train_run *prepare(const char *device, const char *model_text, int64_t train, int64_t test) {
     struct train_run *run = calloc(1, sizeof *run);
     assert_non_null(run);
     if (device_open(device, 2, NULL, &run->device) != STATUS_OK)
@@ -149,6 +155,11 @@ struct train_run *train_run_open(const char *device, const char *model_text, int
     struct model_ends ends = {run->data.train.shape.h, run->data.train.shape.w, run->data.train.shape.c, 5};
     if (model_parse("test.ini", model_text, ends, NAN, &run->model) != STATUS_OK)
         fail_msg("%s", status_text());
+    return run;
+}
+
+static enum status open_trainer(struct train_run *run, const char *const *words, const char *folder,
+                                const char *checkpoint) {
     struct trainer_options options = {
         .settings = made_settings(words),
         .run_name = "test",
@@ -157,14 +168,45 @@ struct train_run *train_run_open(const char *device, const char *model_text, int
         .device = run->device,
         .sink = {keep, run},
     };
-    if (trainer_open(&options, &run->trainer) != STATUS_OK)
+    if (folder) {
+        snprintf(run->store.path, sizeof run->store.path, "%s", folder);
+        options.store = (struct trainer_store){save, &run->store};
+    }
+    if (checkpoint) {
+        STATUS_TRY(checkpoint_read(checkpoint, run->model, &run->from));
+        struct settings given = options.settings;
+        options.settings = run->from.snapshot.settings;
+        settings_overlay(&options.settings, &given);
+        options.resume = &run->from.snapshot;
+    }
+    return trainer_open(&options, &run->trainer);
+}
+
+struct train_run *train_run_resume(const char *device, const char *model_text, int64_t train, int64_t test,
+                                   const char *const *words, const char *folder, const char *checkpoint) {
+    struct train_run *run = prepare(device, model_text, train, test);
+    if (open_trainer(run, words, folder, checkpoint) != STATUS_OK)
         fail_msg("%s", status_text());
     trainer_begin(run->trainer);
     return run;
 }
 
+struct train_run *train_run_open(const char *device, const char *model_text, int64_t train, int64_t test,
+                                 const char *const *words) {
+    return train_run_resume(device, model_text, train, test, words, NULL, NULL);
+}
+
+enum status train_run_refusal(const char *device, const char *model_text, int64_t train, int64_t test,
+                              const char *const *words, const char *checkpoint) {
+    struct train_run *run = prepare(device, model_text, train, test);
+    enum status status = open_trainer(run, words, NULL, checkpoint);
+    train_run_close(run);
+    return status;
+}
+
 void train_run_close(struct train_run *run) {
     trainer_close(run->trainer);
+    checkpoint_free(&run->from);
     model_free(run->model);
     made_data_free(&run->data);
     device_close(&run->device);

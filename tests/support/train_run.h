@@ -2,6 +2,7 @@
 #ifndef TOWERSCOPE_TESTS_SUPPORT_TRAIN_RUN_H
 #define TOWERSCOPE_TESTS_SUPPORT_TRAIN_RUN_H
 
+#include "engine/train/checkpoint.h"
 #include "engine/train/trainer.h"
 
 enum { KEPT_STEPS = 256, KEPT_TOWERS = 64, KEPT_LAYERS = 16 };
@@ -17,6 +18,8 @@ struct train_run {
     struct dataset data;
     struct model *model;
     struct trainer *trainer;
+    struct checkpoint_folder store;
+    struct checkpoint from;
     /* what was emitted */
     int steps, counts[EVENT_KINDS];
     struct kept_step kept[KEPT_STEPS];
@@ -25,6 +28,7 @@ struct train_run {
     char reason[700]; /* its reason */
     char alarm[700];  /* the last alarm of level warning or error */
     char alarm_tensor[80];
+    char info[1500]; /* the last alarm of level info */
     int64_t alarm_step, alarm_tower, rewound_to;
     char state[16];
     int64_t terms; /* of the last losses event */
@@ -47,6 +51,13 @@ struct settings made_settings(const char *const *words);
 /* Open on the device called `device` with two threads; fails the test when it can't be. */
 struct train_run *train_run_open(const char *device, const char *model_text, int64_t train, int64_t test,
                                  const char *const *words);
+/* The same with a folder for checkpoints (NULL: nothing is stored), and going on from a checkpoint of it
+ * (NULL: from the beginning). The settings are those of the checkpoint with `words` over them. */
+struct train_run *train_run_resume(const char *device, const char *model_text, int64_t train, int64_t test,
+                                   const char *const *words, const char *folder, const char *checkpoint);
+/* What trainer_open() says to that: STATUS_OK is a failure of the test. The text is status_text(). */
+enum status train_run_refusal(const char *device, const char *model_text, int64_t train, int64_t test,
+                              const char *const *words, const char *checkpoint);
 void train_run_close(struct train_run *run);
 
 /* N steps; each must succeed. */
