@@ -2,7 +2,7 @@
 #
 #   V=1            show the commands
 #   WERROR=1       warnings are errors (CI)
-#   SANITIZE=      address (with undefined behaviour) or thread
+#   SANITIZE=      address (with undefined behaviour), thread, or fuzz (clang; make fuzz does it)
 #   CUDA=          auto, 0 or 1: the GPU plugin
 
 .DEFAULT_GOAL := all
@@ -32,8 +32,12 @@ SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-om
 else ifeq ($(SANITIZE),thread)
 VARIANT := tsan
 SANFLAGS := -fsanitize=thread
+else ifeq ($(SANITIZE),fuzz)
+VARIANT := fuzz
+CC := clang
+SANFLAGS := -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 else
-$(error SANITIZE=$(SANITIZE): expected address or thread)
+$(error SANITIZE=$(SANITIZE): expected address, thread or fuzz)
 endif
 ifeq ($(filter $(CUDA),auto 0 1),)
 $(error CUDA=$(CUDA): expected auto, 0 or 1)
@@ -68,9 +72,12 @@ LIB := $(B)/libtowerscope.a
 
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
+FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
+# a fuzz target's main(): the fuzzer's (make fuzz), else one that runs it over files
+FUZZ_OBJ := $(B)/tests/fuzz/files.o $(if $(filter fuzz,$(SANITIZE)),,$(B)/tests/fuzz/driver.o)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all run test test-long check-house golden bench install clean help FORCE
+.PHONY: all run test test-long fuzz fuzzers check-house golden bench install clean help FORCE
 all: $(BIN)
 	$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope
 
@@ -126,6 +133,9 @@ $(BIN): $(CLI_OBJ) $(LIB)
 $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $< $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
+$(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_OBJ) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANFLAGS) $(if $(filter fuzz,$(SANITIZE)),-fsanitize=fuzzer) $(LDFLAGS) -o $@ $< $(FUZZ_OBJ) $(LIB) $(LDLIBS)
 .PRECIOUS: $(B)/%.o
 
 # ---- using
@@ -144,7 +154,14 @@ test-long:
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all tests
 	$(Q)tests/run --long --bin $(BIN) --build $(B)
 
-tests: $(TEST_BIN)
+tests: $(TEST_BIN) $(FUZZ_BIN)
+
+# Each target for TIME seconds from its seeds; what it finds lies in build/fuzz/found.
+TIME ?= 60
+fuzz:
+	$(Q)$(MAKE) --no-print-directory SANITIZE=fuzz fuzzers
+	$(Q)tests/fuzz/run build/fuzz $(TIME)
+fuzzers: $(FUZZ_BIN)
 
 install: all
 	$(Q)install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/towerscope
@@ -157,9 +174,10 @@ help:
 	@echo 'make run         install what is missing, build, open the console on a training run'
 	@echo 'make test        install what is missing, build, run the tests'
 	@echo 'make test-long   the tests that take minutes'
+	@echo 'make fuzz        each reader of foreign bytes for TIME=$(TIME) seconds (clang)'
 	@echo 'make golden      make the golden screens and values again'
 	@echo 'make bench       measure, beside PyTorch where it is installed'
 	@echo 'make install     PREFIX=$(PREFIX) DESTDIR='
-	@echo 'Knobs: V=1 WERROR=1 SANITIZE=address|thread CUDA=auto|0|1'
+	@echo 'Knobs: V=1 WERROR=1 SANITIZE=address|thread|fuzz CUDA=auto|0|1'
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
