@@ -1,0 +1,205 @@
+/* Our own vector kernels (kernels/cpu/isa) against ref64, forced, for each instruction set that this
+ * processor has: image sizes that no tile divides, channels that no vector divides, windows and paddings of
+ * all sorts. */
+#include "kernels/cpu/isa.h"
+#include "kernels/registry.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/make_op.h"
+#include "tests/support/op_check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum cpu_isa tested;
+
+/* Operations that the implementation takes when it is forced. */
+static int taken_by(const char *force, const struct op *ops, int count) {
+    struct device_handle device;
+    assert_int_equal(device_open("cpu", 1, isa_name(tested), &device), STATUS_OK);
+    struct plan_request request = {.ops = ops, .count = count, .images = 2, .force = force};
+    struct plan *plan;
+    int taken = 0;
+    if (device.ops->plan(device.device, &request, &plan) == STATUS_OK) { /* another may take it, or none */
+        const struct plan_info *info = device.ops->plan_info(plan);
+        taken = strcmp(info->implementation, force) == 0 ? info->taken : 0;
+        device.ops->plan_free(plan);
+    }
+    device_close(&device);
+    return taken;
+}
+
+static void check(const char *force, const struct op *ops, int count, int images, bool quantised) {
+    assert_int_equal(taken_by(force, ops, count), count);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        struct op_check one = {.device = "cpu",
+                               .isa = isa_name(tested),
+                               .force = force,
+                               .threads = threads,
+                               .ops = ops,
+                               .count = count,
+                               .images = images,
+                               .tolerance = 1e-5,
+                               .no_input_gradient = threads == 3 && images == 5,
+                               .quantised = quantised,
+                               .seed = (uint64_t)(100 * ops->in.h + ops->in.c)};
+        assert_int_equal(op_check(&one), STATUS_OK);
+    }
+}
+
+static void test_lrn(void **state) {
+    (void)state;
+    static const int channels[] = {1, 3, 4, 8, 16, 20, 47, 64, 96};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        struct shape in = {3, 5, channels[i]};
+        struct op narrow = make_lrn(in, 4, 1, 0.1, 0.75), wide = make_lrn(in, 7, 2, 0.3, 0.75);
+        struct op none = make_lrn(in, 0, 0.5, 1, 0.75);
+        check("lrn", &narrow, 1, 3, false);
+        check("lrn", &wide, 1, 5, false);
+        check("lrn", &none, 1, 2, false);
+    }
+    struct op root = make_lrn((struct shape){2, 2, 16}, 4, 1, 0.1, 0.5);
+    struct op bare = make_lrn((struct shape){2, 2, 16}, 4, 0, 0.1, 0.75);
+    assert_int_equal(taken_by("lrn", &root, 1), 0);
+    assert_int_equal(taken_by("lrn", &bare, 1), 0);
+}
+
+static struct op pool_with_padding(struct shape in, int kernel_h, int kernel_w, int stride, int top,
+                                   int left) {
+    struct op op = make_max_pool(in, 3, stride);
+    op.window = (struct op_window){kernel_h, kernel_w, stride, top, left, kernel_h / 2, kernel_w / 2};
+    op.out.h = (in.h + top + kernel_h / 2 - kernel_h) / stride + 1;
+    op.out.w = (in.w + left + kernel_w / 2 - kernel_w) / stride + 1;
+    return op;
+}
+
+static void test_max_pool(void **state) {
+    (void)state;
+    static const int channels[] = {1, 3, 16, 29, 64};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        struct shape in = {9, 6, channels[i]};
+        struct op ops[] = {make_max_pool(in, 3, 2),
+                           make_max_pool(in, 2, 2),
+                           make_max_pool(in, 3, 1),
+                           make_max_pool(in, 2, 3),
+                           pool_with_padding(in, 4, 3, 1, 2, 1),
+                           pool_with_padding(in, 3, 5, 2, 1, 4)};
+        for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+            check("max-pool", &ops[k], 1, 4, true);
+    }
+    struct op large = make_max_pool((struct shape){40, 40, 1}, 16, 16);
+    assert_int_equal(taken_by("max-pool", &large, 1), 0);
+}
+
+static void test_lrn_pool(void **state) {
+    (void)state;
+    static const int channels[] = {16, 48, 64};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        struct shape in = {7, 6, channels[i]};
+        struct op ops[2] = {make_lrn(in, 4, 1, 0.001 / 9, 0.75), make_max_pool(in, 3, 2)};
+        check("lrn-pool", ops, 2, 5, false);
+        ops[1] = make_max_pool(in, 2, 3);
+        check("lrn-pool", ops, 2, 2, false);
+        ops[1] = make_max_pool(in, 3, 1);
+        check("lrn-pool", ops, 2, 3, false);
+    }
+    struct shape odd = {4, 4, 24};
+    struct op ops[2] = {make_lrn(odd, 4, 1, 0.1, 0.75), make_max_pool(odd, 3, 2)};
+    assert_int_equal(taken_by("lrn-pool", ops, 2), 0);
+}
+
+/* Convolution alone, with bias, with ReLU, with both. */
+static void check_convolution(const char *force, struct op conv, int images) {
+    for (int with = 0; with < 4; with++) {
+        struct op ops[3] = {conv};
+        int count = 1;
+        if (with & 1)
+            ops[count++] = make_bias(conv.out);
+        if (with & 2)
+            ops[count++] = make_relu(conv.out);
+        check(force, ops, count, images, false);
+    }
+}
+
+static struct op conv_with_padding(struct shape in, int channels, int kernel, int top, int left, int bottom,
+                                   int right) {
+    struct op op = make_conv(in, channels, kernel, 1);
+    op.window.pad_top = top;
+    op.window.pad_left = left;
+    op.window.pad_bottom = bottom;
+    op.window.pad_right = right;
+    op.out.h = in.h + top + bottom - kernel + 1;
+    op.out.w = in.w + left + right - kernel + 1;
+    return op;
+}
+
+static void test_winograd_5x5(void **state) {
+    (void)state;
+    const char *force = "winograd-4x4-5x5";
+    check_convolution(force, make_conv((struct shape){12, 12, 64}, 64, 5, 1), 5);
+    check_convolution(force, make_conv((struct shape){7, 9, 16}, 48, 5, 1), 3);
+    check_convolution(force, make_conv((struct shape){1, 2, 80}, 16, 5, 1), 4);
+    check_convolution(force, make_conv((struct shape){5, 31, 32}, 96, 5, 1), 2);
+    check_convolution(force, conv_with_padding((struct shape){9, 8, 16}, 16, 5, 0, 0, 0, 0), 5);
+    check_convolution(force, conv_with_padding((struct shape){6, 7, 16}, 32, 5, 4, 1, 3, 4), 3);
+}
+
+static void test_winograd_3x3(void **state) {
+    (void)state;
+    const char *force = "winograd-4x4-3x3";
+    check_convolution(force, make_conv((struct shape){16, 16, 16}, 16, 3, 1), 5);
+    check_convolution(force, make_conv((struct shape){7, 9, 48}, 32, 3, 1), 3);
+    check_convolution(force, make_conv((struct shape){8, 8, 64}, 128, 3, 1), 2);
+    check_convolution(force, conv_with_padding((struct shape){9, 5, 16}, 16, 3, 0, 2, 1, 0), 5);
+}
+
+static void test_winograd_refuses(void **state) {
+    (void)state;
+    struct op ops[] = {
+        make_conv((struct shape){8, 8, 16}, 24, 5, 1), make_conv((struct shape){8, 8, 16}, 16, 5, 2),
+        make_conv((struct shape){8, 8, 16}, 16, 3, 1), make_conv((struct shape){8, 8, 3}, 16, 5, 1)};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        assert_int_equal(taken_by("winograd-4x4-5x5", &ops[i], 1), 0);
+}
+
+/* cifar10's second block: forward bytes whatever the shard. */
+static void test_shards(void **state) {
+    (void)state;
+    struct shape in = {10, 6, 16};
+    struct op ops[8] = {make_conv(in, 64, 5, 1)};
+    ops[1] = make_bias(ops[0].out);
+    ops[2] = make_relu(ops[0].out);
+    ops[3] = make_lrn(ops[0].out, 4, 1, 0.001 / 9, 0.75);
+    ops[4] = make_max_pool(ops[0].out, 3, 2);
+    ops[5] = make_conv(ops[4].out, 16, 3, 1);
+    ops[6] = make_lrn(ops[5].out, 4, 1, 0.1, 0.75);
+    for (int threads = 1; threads <= 4; threads += 3) {
+        struct op_check one = {.device = "cpu",
+                               .isa = isa_name(tested),
+                               .threads = threads,
+                               .ops = ops,
+                               .count = 7,
+                               .images = 37,
+                               .tolerance = 1e-5,
+                               .seed = 3};
+        assert_int_equal(op_check_shards(&one), STATUS_OK);
+    }
+}
+
+int main(void) {
+    int failed = 0;
+    for (int i = 0; i < ISA_COUNT; i++) {
+        if (!isa_available((enum cpu_isa)i))
+            continue;
+        tested = (enum cpu_isa)i;
+        printf("instruction set %s\n", isa_name(tested));
+        fflush(stdout);
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_lrn),          cmocka_unit_test(test_max_pool),
+            cmocka_unit_test(test_lrn_pool),     cmocka_unit_test(test_winograd_5x5),
+            cmocka_unit_test(test_winograd_3x3), cmocka_unit_test(test_winograd_refuses),
+            cmocka_unit_test(test_shards),
+        };
+        failed |= cmocka_run_group_tests(tests, NULL, NULL);
+    }
+    return failed;
+}
