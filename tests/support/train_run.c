@@ -144,6 +144,10 @@ static enum status save(void *context, const struct snapshot *snapshot, struct e
     return checkpoint_save(context, snapshot, out);
 }
 
+static bool interrupted(void *context) {
+    return ((struct train_run *)context)->interrupt;
+}
+
 /* Everything but the trainer. */
 static struct train_run *prepare(const char *device, const char *model_text, int64_t train, int64_t test) {
     struct train_run *run = calloc(1, sizeof *run);
@@ -167,6 +171,8 @@ static enum status open_trainer(struct train_run *run, const char *const *words,
         .model = run->model,
         .device = run->device,
         .sink = {keep, run},
+        .interrupted = interrupted,
+        .interrupted_context = run,
     };
     if (folder) {
         snprintf(run->store.path, sizeof run->store.path, "%s", folder);

@@ -18,6 +18,7 @@ struct train_run {
     struct dataset data;
     struct model *model;
     struct trainer *trainer;
+    bool interrupt; /* what the trainer is told when it asks */
     struct checkpoint_folder store;
     struct checkpoint from;
     /* what was emitted */
