@@ -7,6 +7,7 @@ const struct cpu_implementation *const *cpu_implementations(enum cpu_isa isa) {
                                                            &lrn_pool_implementation,
                                                            &lrn_implementation,
                                                            &max_pool_implementation,
+                                                           &dense_implementation,
                                                            &onednn_weighted,
                                                            &onednn_window,
                                                            &vector_implementation,

@@ -1,0 +1,34 @@
+/* Dense layers by matrix products in registers (gemm.h), on the tensors as they lie: x [images][inputs],
+ * w [inputs][outputs], y [images][outputs]. A call does a piece on one thread. Every sum runs over its index
+ * in order, so that neither the pieces nor the number of images change a bit of any result. */
+#ifndef TOWERSCOPE_KERNELS_CPU_ISA_DENSE_H
+#define TOWERSCOPE_KERNELS_CPU_ISA_DENSE_H
+
+#include "kernels/cpu/isa.h"
+
+struct dense {
+    int images, inputs, outputs;
+    const float *x, *w, *bias; /* bias may be NULL */
+    float *y;                  /* backward reads it where there is a ReLU */
+    bool relu;
+    float *dy;     /* backward makes it the gradient before the ReLU */
+    float *turned; /* [outputs][turned_images]: dy with images next to each other; NULL: dx is not wanted */
+    int turned_images;
+    float *dx, *dw, *db; /* db may be NULL */
+};
+
+struct dense_kernels {
+    int width; /* of a panel: as many columns as one product does at once */
+    /* y[image][columns of a panel] for `count` images. */
+    void (*forward)(const struct dense *d, int panel, int first, int count);
+    /* dy where y > 0 (with a ReLU), db and turned, for `count` outputs from `first`: before the next two. */
+    void (*turn)(const struct dense *d, int first, int count);
+    /* dw[input][columns of a panel] for `count` inputs. */
+    void (*weights_gradient)(const struct dense *d, int panel, int first, int count);
+    /* dx[images of a panel][input] for `count` inputs. */
+    void (*input_gradient)(const struct dense *d, int panel, int first, int count);
+};
+
+ISA_DECLARE(const struct dense_kernels, dense_kernels);
+
+#endif
