@@ -281,9 +281,15 @@ enum status live_find(const char *name, const char *runs, struct live_run *out) 
 
 enum status live_enter(int live_fd, const struct live_run *run) {
     char name[32];
+    struct stat info;
     entry_name(run, "run", name);
-    if (unlinkat(live_fd, name, 0) != 0 && errno != ENOENT)
-        return status_fail(STATUS_IO, "the folder of live runs: %s: %s", name, strerror(errno));
+    if (fstatat(live_fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (!S_ISLNK(info.st_mode))
+            return status_fail(STATUS_REFUSED, "%s in the folder of live runs is no link; move it away",
+                               name);
+        if (unlinkat(live_fd, name, 0) != 0)
+            return status_fail(STATUS_IO, "the folder of live runs: %s: %s", name, strerror(errno));
+    }
     if (symlinkat(run->folder, live_fd, name) != 0)
         return status_fail(STATUS_IO, "the folder of live runs: %s: %s", name, strerror(errno));
     return STATUS_OK;
@@ -293,7 +299,8 @@ void live_leave(int live_fd, const struct live_run *run) {
     char name[32];
     struct stat info;
     entry_name(run, "run", name);
-    unlinkat(live_fd, name, 0);
+    if (fstatat(live_fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode))
+        unlinkat(live_fd, name, 0);
     entry_name(run, "sock", name);
     if (fstatat(live_fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(info.st_mode))
         unlinkat(live_fd, name, 0);
@@ -330,7 +337,7 @@ enum status live_listen(int live_fd, const struct live_run *run, int *out) {
         return status_fail(STATUS_IO, "no socket: %s", strerror(errno));
     /* The mode of the descriptor becomes the mode of the name, so that it is never open to others. */
     if (fchmod(fd, 0600) != 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
-        fchmodat(live_fd, name, 0600, 0) != 0 || listen(fd, 64) != 0) {
+        fchmodat(live_fd, name, 0600, 0) != 0 || listen(fd, 256) != 0) {
         int error = errno;
         close(fd);
         return status_fail(STATUS_IO, "the run's socket %s: %s", name, strerror(error));

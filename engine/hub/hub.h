@@ -1,0 +1,55 @@
+/* The hub of an engine process: one thread that writes the record and hands the stream to whoever is
+ * attached.
+ *
+ * Training never waits for a client: events go into a queue, the hub thread appends those of the record to
+ * the file, then sends them on. A client that reads too slowly gets a `gap` in place of what it missed.
+ * Commands of clients wait in the hub until the training thread takes them at a step boundary. */
+#ifndef TOWERSCOPE_ENGINE_HUB_HUB_H
+#define TOWERSCOPE_ENGINE_HUB_HUB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/wire/command.h"
+#include "engine/wire/event.h"
+#include "engine/wire/live.h"
+#include "kernels/status.h"
+
+struct hub;
+
+struct hub_options {
+    struct live_run run; /* the caller holds its lock */
+    /* A sentence for the engine's log: refused clients, trouble with files. Called by any thread; may be
+     * NULL. */
+    void (*say)(void *context, const char *text);
+    void *context;
+};
+
+/* Open the record (a torn last line is cut), enter the run among the live ones, listen, start the thread.
+ * That nobody can attach (no home folder, a file in the socket's place) is said and is no failure; a record
+ * that can't be opened is: STATUS_IO, STATUS_BAD_INPUT. */
+enum status hub_open(const struct hub_options *options, struct hub **out);
+
+/* Write and send what is left (clients have half a second to take it), leave the live runs, free. NULL is
+ * fine. */
+void hub_close(struct hub *hub);
+
+/* Give an event its number and time and queue it. `recorded`: it is part of the record; else it is sent live,
+ * and of live steps at most 10 a second. The same alarm again is counted, and told at the 10th, 100th, ...
+ * time. May be called by any thread; waits only when the disk is so slow that 64 MiB are queued. */
+void hub_emit(struct hub *hub, const struct event *event, bool recorded);
+
+/* Wait until everything emitted so far is in the file, or the file can't be written. */
+void hub_flush(struct hub *hub);
+
+/* The next command that is due after `step` updates; false: none. One whose step has passed is given, too:
+ * its `at` is less than step. */
+bool hub_take(struct hub *hub, int64_t step, struct command *out);
+
+/* A descriptor that is readable while commands wait to be looked at; hub_take() empties it. */
+int hub_command_fd(const struct hub *hub);
+
+/* Whether somebody could attach: the socket is there. */
+bool hub_reachable(const struct hub *hub);
+
+#endif

@@ -1,0 +1,96 @@
+/* What the files of the hub share. */
+#ifndef TOWERSCOPE_ENGINE_HUB_INTERNAL_H
+#define TOWERSCOPE_ENGINE_HUB_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/base/arena.h"
+#include "engine/hub/hub.h"
+#include "engine/hub/line.h"
+#include "engine/hub/peer.h"
+#include "engine/hub/repeats.h"
+#include "engine/wire/record.h"
+
+enum { HUB_PEERS = 64, HUB_COMMANDS = 64, HUB_QUEUE_BYTES = 64 << 20, HUB_LIVE_BYTES = 4 << 20 };
+
+/* Where the run stands, to answer `status` at once, however long a step takes. */
+struct hub_summary {
+    char state[16], applied[32];
+    int64_t step, planned, towers;
+    double loss, images_per_second, lr;
+};
+
+struct hub {
+    struct hub_options options;
+    pthread_t thread;
+    int wake, command_fd; /* eventfd */
+    int live_fd, listener;
+
+    /* emitting: any thread, under `lock` */
+    pthread_mutex_t lock;
+    pthread_cond_t written; /* the thread has taken the queue */
+    struct line_list queue;
+    struct arena arena;
+    int64_t last_seq;
+    double last_step_sent;
+    struct repeats repeats;
+    struct hub_summary summary;
+    bool closing, busy; /* busy: taken lines are not in the file yet */
+    bool urgent;        /* the queue holds something that a person waits for */
+
+    /* commands that wait for the training thread, under `command_lock` */
+    pthread_mutex_t command_lock;
+    struct command commands[HUB_COMMANDS];
+    int command_count;
+
+    /* the hub thread alone */
+    struct record_writer *record;
+    struct line_list ready; /* written, not yet handed to the peers */
+    struct peer *peers[HUB_PEERS];
+    int peer_count;
+    int64_t connections;
+    int64_t holder, asking; /* numbers of peers; 0: nobody */
+    double asked_at;
+    double next_send, next_tick, accept_again;
+    bool record_failing, unlinked_said, socket_said;
+    int64_t lost_said;
+    atomic_bool reachable;
+};
+
+/* A sentence for the engine's log. */
+void hub_say(struct hub *hub, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* An alarm of the hub's own, part of the record. */
+void hub_alarm(struct hub *hub, const char *level, const char *text);
+
+/* ---- requests.c: what clients say */
+
+/* A line of a client. */
+void hub_take_line(void *hub, struct peer *peer, const char *line, size_t length);
+
+/* The first line for a client that connected. */
+void hub_greet(struct hub *hub, struct peer *peer);
+
+/* A client whose queue is empty again after it fell behind. */
+void hub_catch_up(struct hub *hub, struct peer *peer, double now);
+
+/* ---- control.c: who may send */
+
+/* Whether the peer's commands are taken now; else *reason says why not. */
+bool hub_may_command(struct hub *hub, const struct peer *peer, const char **reason);
+
+/* A console came or went, or said a word about control. */
+void hub_control_came(struct hub *hub, struct peer *peer);
+void hub_control_left(struct hub *hub, const struct peer *peer);
+void hub_control_word(struct hub *hub, struct peer *peer, const char *word, double now);
+
+/* Somebody asked and the holder did not answer in ten seconds: it is theirs. */
+void hub_control_tick(struct hub *hub, double now);
+
+/* ---- server.c */
+
+/* Send an event to one client, or (peer NULL) to all that want the stream. Live only. */
+void hub_tell(struct hub *hub, struct peer *peer, const struct event *event);
+
+#endif
