@@ -368,11 +368,16 @@ static void the_number_of_clients_has_a_limit(void **context) {
         assert_true((fds[i] = bad_connect(&run)) >= 0);
         bad_greet(fds[i], WIRE_PROTOCOL, "console", false);
         assert_true(bad_line(fds[i], line, sizeof line, 5));
-        refused += strstr(line, "attached already") != NULL;
-        if (!refused)
-            assert_non_null(strstr(line, "\"hello\""));
+        if (strstr(line, "attached already")) {
+            refused++;
+            continue;
+        }
+        assert_non_null(strstr(line, "\"hello\""));
+        bad_say(fds[i], "{\"command\":\"status\",\"id\":\"1\"}\n"); /* its answer: the greeting is read */
+        assert_true(bad_line(fds[i], line, sizeof line, 5));
     }
-    assert_int_equal(refused, MORE - 64);
+    /* one that has just left may still be counted */
+    assert_true(refused == MORE - 64 || refused == MORE - 63);
     for (int i = 0; i < MORE; i++)
         close(fds[i]);
     assert_non_null(status_answer(5));
