@@ -90,6 +90,18 @@ enum status run_folder_make(const char *runs, const char *name, struct run_folde
     return status_fail(STATUS_REFUSED, "%s: no made-up name is free; give one", runs);
 }
 
+enum status run_folder_find(const char *runs, const char *name, struct run_folder *out) {
+    snprintf(out->name, sizeof out->name, "%s", name);
+    STATUS_TRY(set_path(out, runs));
+    struct stat found;
+    if (stat(out->path, &found) != 0)
+        return status_fail(errno == ENOENT || errno == ENOTDIR ? STATUS_NOT_FOUND : STATUS_IO,
+                           "no run \"%s\": %s: %s", name, out->path, strerror(errno));
+    if (!S_ISDIR(found.st_mode))
+        return status_fail(STATUS_NOT_FOUND, "no run \"%s\": %s is not a folder", name, out->path);
+    return STATUS_OK;
+}
+
 enum status run_folder_config(const struct run_folder *folder, const struct settings *settings) {
     char path[820];
     snprintf(path, sizeof path, "%s/config.ini", folder->path);

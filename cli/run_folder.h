@@ -16,6 +16,9 @@ enum status run_folder_check(const char *runs, const char *name);
  * name is taken. */
 enum status run_folder_make(const char *runs, const char *name, struct run_folder *out);
 
+/* The folder of a run that is there. STATUS_NOT_FOUND: there is none of that name. */
+enum status run_folder_find(const char *runs, const char *name, struct run_folder *out);
+
 /* Write config.ini into it. */
 enum status run_folder_config(const struct run_folder *folder, const struct settings *settings);
 

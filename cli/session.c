@@ -18,7 +18,28 @@ static enum status open_device(const struct settings *settings, struct device_ha
     return name ? device_open(name, threads, isa, out) : device_open_default(threads, isa, out);
 }
 
-static enum status open_all(const struct trainer_options *options, struct session *s) {
+/* The model: of a resumed run the one it was saved with, and no other. */
+static enum status open_model(const struct settings *settings, const char *name, const struct resume *resume,
+                              struct model_ends ends, struct model **out) {
+    if (!resume || !resume->about.model_text)
+        return model_read(name, ends, NAN, out);
+    char file[MODEL_NAME_MAX + 32];
+    snprintf(file, sizeof file, "%s.ini of the checkpoint", resume->about.model);
+    STATUS_TRY(model_parse(file, resume->about.model_text, ends, NAN, out));
+    if (!strcmp(settings->model, resume->about.settings.model))
+        return STATUS_OK;
+    struct model *other;
+    enum status status = model_read(name, ends, NAN, &other);
+    if (status == STATUS_OK && strcmp(other->source, (*out)->source) != 0)
+        status = status_fail(STATUS_REFUSED,
+                             "the run is of the model %s and can't go on with %s; start another run",
+                             (*out)->name, name);
+    model_free(other);
+    return status;
+}
+
+static enum status open_all(const struct trainer_options *options, const struct resume *resume,
+                            struct session *s) {
     const struct settings *settings = &options->settings;
     const char *model = *settings->model ? settings->model : settings_find("model")->fallback;
     STATUS_TRY(open_device(settings, &s->device));
@@ -26,8 +47,12 @@ static enum status open_all(const struct trainer_options *options, struct sessio
     STATUS_TRY(dataset_open(given(settings->data), &data_options, &s->data));
     struct model_ends ends = {s->data->train.shape.h, s->data->train.shape.w, s->data->train.shape.c,
                               s->data->classes};
-    STATUS_TRY(model_read(model, ends, NAN, &s->model));
+    STATUS_TRY(open_model(settings, model, resume, ends, &s->model));
     struct trainer_options complete = *options;
+    if (resume && *resume->checkpoint) {
+        STATUS_TRY(checkpoint_read(resume->checkpoint, s->model, &s->from));
+        complete.resume = &s->from.snapshot;
+    }
     complete.device = s->device;
     complete.data = s->data;
     complete.model = s->model;
@@ -38,9 +63,10 @@ static enum status open_all(const struct trainer_options *options, struct sessio
     return trainer_open(&complete, &s->trainer);
 }
 
-enum status session_open(const struct trainer_options *options, struct session *out) {
+enum status session_open(const struct trainer_options *options, const struct resume *resume,
+                         struct session *out) {
     *out = (struct session){0};
-    enum status status = open_all(options, out);
+    enum status status = open_all(options, resume, out);
     if (status != STATUS_OK)
         session_close(out);
     return status;
@@ -48,6 +74,7 @@ enum status session_open(const struct trainer_options *options, struct session *
 
 void session_close(struct session *session) {
     trainer_close(session->trainer);
+    checkpoint_free(&session->from);
     model_free(session->model);
     dataset_close(session->data);
     device_close(&session->device);

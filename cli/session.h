@@ -5,18 +5,22 @@
 
 #include <stdio.h>
 
+#include "cli/resume.h"
 #include "engine/train/trainer.h"
 
 struct session {
     struct device_handle device;
     struct dataset *data;
     struct model *model;
+    struct checkpoint from; /* what a resumed run goes on from */
     struct trainer *trainer;
 };
 
-/* Open everything. `options`: settings, sink, store, resume and the like are given; data, model and device
- * are filled in here. On failure everything is closed again. */
-enum status session_open(const struct trainer_options *options, struct session *out);
+/* Open everything. `options`: settings, sink, store and the like are given; data, model and device are filled
+ * in here. `resume`: what to go on from (options->settings are its settings then), or NULL: a new run. On
+ * failure everything is closed again. */
+enum status session_open(const struct trainer_options *options, const struct resume *resume,
+                         struct session *out);
 void session_close(struct session *session);
 
 /* What is trained, on what, and the bytes of memory: a few lines for a person. */

@@ -20,8 +20,10 @@ struct foreground {
     struct run_options options;
     struct script script;
     struct run_folder folder;
-    bool folder_made;
-    int lock; /* descriptor; -1: none */
+    bool folder_made; /* now, for this run */
+    struct checkpoint_folder checkpoints;
+    struct resume resume; /* with --resume */
+    int lock;             /* descriptor; -1: none */
     struct session session;
     struct recorder recorder;
     bool recording_failed; /* said already */
@@ -71,26 +73,59 @@ static void emit(void *context, const struct event *event, bool recorded) {
     lines_event(&f->lines, event);
 }
 
+static enum status save(void *context, const struct snapshot *snapshot, struct event_checkpoint *out) {
+    struct foreground *f = context;
+    return checkpoint_save(&f->checkpoints, snapshot, out);
+}
+
 /* ---- before the first step */
+
+static enum status open_session(struct foreground *f, const struct settings *settings,
+                                const struct resume *resume) {
+    struct trainer_options options = {
+        .settings = *settings,
+        .run_name = f->folder.name, /* there when the run begins, as is the folder of checkpoints */
+        .sink = {emit, f},
+        .store = {save, f},
+        .interrupted = interrupted,
+    };
+    return session_open(&options, resume, &f->session);
+}
+
+static enum status take_lock(struct foreground *f) {
+    enum status status = lock_take(f->folder.path, &f->lock);
+    return status == STATUS_BUSY ? status_fail(STATUS_REFUSED, "%s", status_text()) : status;
+}
+
+static enum status open_new(struct foreground *f, const char *runs) {
+    if (*f->options.name)
+        STATUS_TRY(run_folder_check(runs, f->options.name));
+    STATUS_TRY(open_session(f, &f->options.settings, NULL));
+    STATUS_TRY(run_folder_make(runs, f->options.name, &f->folder));
+    f->folder_made = true;
+    STATUS_TRY(run_folder_config(&f->folder, trainer_settings(f->session.trainer)));
+    return take_lock(f);
+}
+
+static enum status open_old(struct foreground *f, const char *runs) {
+    STATUS_TRY(run_folder_find(runs, f->options.name, &f->folder));
+    STATUS_TRY(take_lock(f));
+    STATUS_TRY(resume_find(&f->folder, &f->options.settings, &f->resume));
+    STATUS_TRY(open_session(f, &f->resume.settings, &f->resume));
+    /* a run that was killed before it had begun may have left an empty folder */
+    return !f->resume.has_config ? run_folder_config(&f->folder, trainer_settings(f->session.trainer))
+                                 : STATUS_OK;
+}
 
 static enum status open_run(struct foreground *f) {
     const struct settings *given = &f->options.settings;
     const char *runs = *given->runs ? given->runs : settings_find("runs")->fallback;
     if (*f->options.script)
         STATUS_TRY(script_read(f->options.script, &f->script));
-    if (*f->options.name)
-        STATUS_TRY(run_folder_check(runs, f->options.name));
-    struct trainer_options options = {
-        .settings = *given,
-        .run_name = f->folder.name, /* there when the run begins */
-        .sink = {emit, f},
-        .interrupted = interrupted,
-    };
-    STATUS_TRY(session_open(&options, &f->session));
-    STATUS_TRY(run_folder_make(runs, f->options.name, &f->folder));
-    f->folder_made = true;
-    STATUS_TRY(run_folder_config(&f->folder, trainer_settings(f->session.trainer)));
-    STATUS_TRY(lock_take(f->folder.path, &f->lock));
+    STATUS_TRY(given->resume ? open_old(f, runs) : open_new(f, runs));
+    resume_checkpoints(&f->folder, f->checkpoints.path, sizeof f->checkpoints.path);
+    if (trainer_finished(f->session.trainer)) /* resumed, and there is nothing left to do */
+        return STATUS_OK;
     return recorder_open(f->folder.path, &f->recorder);
 }
 
@@ -162,6 +197,7 @@ static int finish(struct foreground *f, enum status status) {
 
 static void close_all(struct foreground *f) {
     session_close(&f->session);
+    resume_free(&f->resume);
     recorder_close(&f->recorder);
     script_free(&f->script);
     if (f->lock >= 0)
@@ -179,6 +215,8 @@ static void print_help(void) {
 int command_train(int argc, char **argv) {
     struct foreground f = {.lock = -1};
     enum status status = options_read(argc, argv, &f.options);
+    if (status == STATUS_OK && f.options.settings.resume && !*f.options.name && !f.options.help)
+        status = status_fail(STATUS_BAD_INPUT, "--resume needs the NAME of the run that is to go on");
     if (status != STATUS_OK) {
         cli_fail(status);
         fprintf(stderr, "towerscope train --help lists the options\n");
@@ -197,9 +235,18 @@ int command_train(int argc, char **argv) {
         close_all(&f);
         return code;
     }
+    if (trainer_finished(f.session.trainer)) {
+        printf("%s is done: its %lld steps are behind it and nothing was written; --steps N with a larger N "
+               "goes on\n",
+               f.folder.path, (long long)trainer_steps(f.session.trainer));
+        close_all(&f);
+        return EXIT_DONE;
+    }
     open_lines(&f);
     session_describe(&f.session, stdout);
     printf("run     %s\n", f.folder.path);
+    if (*trainer_resumed(f.session.trainer))
+        printf("resume  %s\n", trainer_resumed(f.session.trainer));
     fflush(stdout);
     int code = finish(&f, loop(&f));
     close_all(&f);

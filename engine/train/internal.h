@@ -69,9 +69,9 @@ struct trainer {
     struct segment *segments; /* the model's, with the weight decay in force */
     struct schedule schedule;
     struct progress progress;
-    int64_t resumed_from;      /* -1: a new run */
-    char resume_changes[1024]; /* settings that differ from those it was saved with, in words; "": none */
-    int64_t planned;           /* steps; -1: no end, or one in epochs */
+    int64_t resumed_from;     /* -1: a new run */
+    char resumed_words[1600]; /* trainer_resumed() */
+    int64_t planned;          /* steps; -1: no end, or one in epochs */
     struct shared shared;
     struct nets nets;
     struct towers *towers;

@@ -47,11 +47,33 @@ static void take_schedule(struct trainer *t) {
         schedule_set(&t->schedule, is->lr, from->progress.images);
 }
 
+/* The sentence about it: trainer_resumed(). */
+static void say(struct trainer *t) {
+    const struct snapshot *from = t->options.resume;
+    const struct progress *p = &from->progress;
+    double was = schedule_rate(&from->schedule, p->images), is = schedule_rate(&t->schedule, p->images);
+    char changes[1024], rate[64] = "";
+    int count = settings_changes(&from->settings, &t->settings, changes, sizeof changes);
+    if (is != was)
+        snprintf(rate, sizeof rate, " (it would have been %g)", was);
+    snprintf(t->resumed_words, sizeof t->resumed_words,
+             "goes on after step %lld, at image %lld of epoch %lld; %s%s; a step is one update with %lld "
+             "images over "
+             "all towers, the learning rate of step %lld is %g%s",
+             (long long)p->steps, (long long)p->place.position, (long long)p->place.epoch + 1,
+             count ? "changed: " : "no setting changed", changes,
+             (long long)trainer_batch(&t->settings, t->settings.towers), (long long)p->steps + 1, is, rate);
+}
+
 enum status resume_take_up(struct trainer *t) {
     const struct snapshot *from = t->options.resume;
     if (!from) {
         if (t->settings.resume) /* from the beginning: it ended before its first checkpoint */
+        {
             t->resumed_from = 0;
+            snprintf(t->resumed_words, sizeof t->resumed_words,
+                     "begins again: it ended before its first checkpoint");
+        }
         return STATUS_OK;
     }
     STATUS_TRY(check_same_run(t));
@@ -65,31 +87,15 @@ enum status resume_take_up(struct trainer *t) {
         t->precision = from->precision;
         t->evaluated = from->progress.steps;
     }
-    int count = settings_changes(&from->settings, &t->settings, t->resume_changes, sizeof t->resume_changes);
-    double was = schedule_rate(&from->schedule, from->progress.images);
-    double is = schedule_rate(&t->schedule, from->progress.images);
-    size_t used = strlen(t->resume_changes);
-    if (count > 0)
-        snprintf(t->resume_changes + used, sizeof t->resume_changes - used,
-                 "; the learning rate of step %lld is %g%s", (long long)from->progress.steps + 1, is,
-                 is == was ? " as before" : "");
-    if (is != was) {
-        used = strlen(t->resume_changes);
-        snprintf(t->resume_changes + used, sizeof t->resume_changes - used, " (it would have been %g)", was);
-    }
+    say(t);
     return STATUS_OK;
 }
 
+const char *trainer_resumed(const struct trainer *t) {
+    return t->resumed_words;
+}
+
 void resume_report(struct trainer *t) {
-    if (t->resumed_from < 0)
-        return;
-    char text[1400];
-    const struct progress *p = &t->progress;
-    snprintf(text, sizeof text,
-             "goes on after step %lld, at image %lld of epoch %lld; a step is one update with %lld "
-             "images over all towers; %s%s",
-             (long long)p->steps, (long long)p->place.position, (long long)p->place.epoch + 1,
-             (long long)trainer_batch(&t->settings, t->settings.towers),
-             *t->resume_changes ? "changed: " : "no setting changed", t->resume_changes);
-    report_alarm(t, "info", p->steps, -1, NULL, text);
+    if (*t->resumed_words)
+        report_alarm(t, "info", t->progress.steps, -1, NULL, t->resumed_words);
 }

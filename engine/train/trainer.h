@@ -72,6 +72,9 @@ enum status trainer_step(struct trainer *trainer);
  * STATUS_OK also when it was refused: *refused (may be NULL) tells. A failure is one of the device. */
 enum status trainer_command(struct trainer *trainer, const struct command *command, bool *refused);
 
+/* Where a resumed run goes on and which settings changed, in words; "" for a new run. */
+const char *trainer_resumed(const struct trainer *trainer);
+
 /* What the loop should do next. */
 bool trainer_paused(const struct trainer *trainer);
 bool trainer_finished(const struct trainer *trainer); /* planned steps done, or stopped */
