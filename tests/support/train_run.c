@@ -57,19 +57,23 @@ void made_data_free(struct dataset *data) {
     free(data->notes);
 }
 
-struct settings made_settings(const char *const *words) {
-    struct settings settings;
-    settings_clear(&settings);
-    assert_int_equal(settings_set(&settings, "test", "eval-every", "0"), STATUS_OK);
-    assert_int_equal(settings_set(&settings, "test", "checkpoint-every", "0"), STATUS_OK);
+static void set_words(struct settings *settings, const char *const *words) {
     for (; words && *words; words++) {
         char key[64];
         const char *equals = strchr(*words, '=');
         assert_non_null(equals);
         snprintf(key, sizeof key, "%.*s", (int)(equals - *words), *words);
-        if (settings_set(&settings, "test", key, equals + 1) != STATUS_OK)
+        if (settings_set(settings, "test", key, equals + 1) != STATUS_OK)
             fail_msg("%s", status_text());
     }
+}
+
+struct settings made_settings(const char *const *words) {
+    struct settings settings;
+    settings_clear(&settings);
+    assert_int_equal(settings_set(&settings, "test", "eval-every", "0"), STATUS_OK);
+    assert_int_equal(settings_set(&settings, "test", "checkpoint-every", "0"), STATUS_OK);
+    set_words(&settings, words);
     return settings;
 }
 
@@ -180,7 +184,9 @@ static enum status open_trainer(struct train_run *run, const char *const *words,
     }
     if (checkpoint) {
         STATUS_TRY(checkpoint_read(checkpoint, run->model, &run->from));
-        struct settings given = options.settings;
+        struct settings given;
+        settings_clear(&given);
+        set_words(&given, words);
         options.settings = run->from.snapshot.settings;
         settings_overlay(&options.settings, &given);
         options.resume = &run->from.snapshot;
