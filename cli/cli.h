@@ -26,6 +26,7 @@ int cli_fail(enum status status);
 
 int command_data(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_replay(int argc, char **argv);
 int command_train(int argc, char **argv);
 
 #endif

@@ -339,6 +339,7 @@ static const size_t slots[EVENT_KINDS] = {
     [EVENT_CONTROL] = offsetof(struct run_state, control),
     [EVENT_RUN_END] = offsetof(struct run_state, run_end),
     [EVENT_PHASE] = offsetof(struct run_state, step_phase),
+    [EVENT_COMMAND] = offsetof(struct run_state, command),
     [EVENT_ALARM] = offsetof(struct run_state, alarm),
 };
 

@@ -55,6 +55,7 @@ struct run_state {
     struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase; /* the newest of
                                      each; kind EVENT_NONE: none yet */
     struct event alarm;    /* the newest of level warning or error */
+    struct event command;  /* the newest: pending, applied or refused */
     double best_precision; /* of the evaluations; unknown: none */
     int64_t best_step;
     int64_t device_count;

@@ -1,0 +1,72 @@
+#include "cli/console.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct {
+    const char *name, *value, *sentence;
+} options_table[] = {
+    {"--theme", "dark|light", "colours for dark or light ground (default: COLORFGBG, else dark)"},
+    {"--palette", "safe|bright|grey", "safe for colour-blind eyes (default), stronger, or grey"},
+    {"--glyphs", "braille|block|ascii", "what curves are drawn with (default: what the terminal can)"},
+    {"--ascii", NULL, "the same as --glyphs ascii"},
+    {"--no-sync", NULL, "do not bracket frames by the terminal's synchronized update"},
+};
+enum { OPTIONS = sizeof options_table / sizeof *options_table };
+
+enum status console_begin(struct app_options *options) {
+    memset(options, 0, sizeof *options);
+    preferences_default(&options->preferences);
+    keymap_default(&options->keymap);
+    return STATUS_OK;
+}
+
+void console_help(FILE *to) {
+    fprintf(to, "\nthe console:\n");
+    for (int i = 0; i < OPTIONS; i++) {
+        char words[64];
+        snprintf(words, sizeof words, "%s%s%s", options_table[i].name, options_table[i].value ? " " : "",
+                 options_table[i].value ? options_table[i].value : "");
+        fprintf(to, "  %-29s %s\n", words, options_table[i].sentence);
+    }
+    fprintf(to, "NO_COLOR set: no colours. The keys are told by ? in the console.\n");
+}
+
+enum status console_option(struct app_options *options, int argc, char **argv, int *i, bool *taken) {
+    struct preferences *preferences = &options->preferences;
+    const char *name = argv[*i];
+    for (int k = 0; k < OPTIONS; k++) {
+        if (strcmp(name, options_table[k].name))
+            continue;
+        *taken = true;
+        if (!options_table[k].value) {
+            if (!strcmp(name, "--ascii"))
+                return preferences_set(preferences, name, "glyphs", "ascii");
+            return preferences_set(preferences, name, "synchronized", "off");
+        }
+        if (*i + 1 >= argc)
+            return status_fail(STATUS_BAD_INPUT, "%s wants a value: %s", name, options_table[k].value);
+        return preferences_set(preferences, name, name + 2, argv[++*i]);
+    }
+    *taken = false;
+    return STATUS_OK;
+}
+
+int console_show(struct feed *feed, const struct app_options *options) {
+    struct console_farewell farewell;
+    enum status status = console_run(feed, options, &farewell);
+    feed_close(feed);
+    if (farewell.gone)
+        return EXIT_DONE;
+    if (farewell.live && options->run && *options->run) {
+        printf("%s goes on%s%s. Come back with: towerscope attach %s\n", options->run,
+               *farewell.text ? ": " : "", farewell.text, options->run);
+    } else if (*farewell.text && options->run) {
+        printf("%s: %s\n", options->run, farewell.text);
+    }
+    if (status != STATUS_OK)
+        return cli_fail(status);
+    return farewell.signal && farewell.signal != SIGINT ? 128 + farewell.signal : EXIT_DONE;
+}

@@ -1,0 +1,121 @@
+/* `towerscope replay`: the console on a record. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "cli/console.h"
+#include "engine/wire/live.h"
+#include "engine/wire/lock.h"
+#include "engine/wire/record.h"
+
+struct replay_line {
+    const char *what, *runs;
+    struct replay_options replay;
+    struct app_options console;
+};
+
+static int print_help(void) {
+    printf("usage: towerscope replay NAME|FILE [options]\n\n"
+           "The console on a recorded run: NAME of a run, its folder, or an events.jsonl file.\n\n"
+           "  --speed X                     times the run's own pace, 0.01 to 1000 (default 1)\n"
+           "  --at STEP                     begin at this step, stopped\n"
+           "  --runs DIR                    the folder of runs (default: $TOWERSCOPE_RUNS, else ./runs)\n");
+    console_help(stdout);
+    return EXIT_DONE;
+}
+
+static enum status read_number(const char *name, const char *text, double low, double high, double *out) {
+    char *end;
+    *out = text ? strtod(text, &end) : NAN;
+    if (!text || end == text || *end || !(*out >= low && *out <= high))
+        return status_fail(STATUS_BAD_INPUT, "%s: expected a number from %g to %g, found \"%s\"", name, low,
+                           high, text ? text : "nothing");
+    return STATUS_OK;
+}
+
+static enum status read_line(int argc, char **argv, struct replay_line *line) {
+    for (int i = 1; i < argc; i++) {
+        bool taken;
+        double number;
+        STATUS_TRY(console_option(&line->console, argc, argv, &i, &taken));
+        if (taken)
+            continue;
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!strcmp(argv[i], "--speed")) {
+            STATUS_TRY(read_number("--speed", value, 0.01, 1000, &line->replay.speed));
+            i++;
+        } else if (!strcmp(argv[i], "--at")) {
+            STATUS_TRY(read_number("--at", value, 0, 1e15, &number));
+            line->replay.at = (int64_t)number;
+            i++;
+        } else if (!strcmp(argv[i], "--runs") && value) {
+            line->runs = value;
+            i++;
+        } else if (argv[i][0] == '-' && argv[i][1]) {
+            return status_fail(STATUS_BAD_INPUT,
+                               "replay has no option \"%s\"; towerscope replay --help lists them", argv[i]);
+        } else if (line->what) {
+            return status_fail(STATUS_BAD_INPUT, "replay shows one record, and \"%s\" is a second", argv[i]);
+        } else {
+            line->what = argv[i];
+        }
+    }
+    if (!line->what)
+        return status_fail(STATUS_BAD_INPUT,
+                           "replay wants the name of a run or a file; towerscope replay --help");
+    return STATUS_OK;
+}
+
+/* A file or a folder as it is written, else a run of that name in the folder of runs. */
+static enum status find_record(const struct replay_line *line, char *path, size_t size) {
+    struct stat about;
+    const char *runs = line->runs ? line->runs : getenv("TOWERSCOPE_RUNS");
+    snprintf(path, size, "%s", line->what);
+    if (strchr(line->what, '/') || (!stat(path, &about) && S_ISREG(about.st_mode)))
+        return STATUS_OK;
+    snprintf(path, size, "%s/%s", runs && *runs ? runs : "runs", line->what);
+    if (!stat(path, &about))
+        return STATUS_OK;
+    struct live_run live; /* a live run may be in any folder */
+    if (live_find(line->what, NULL, &live) == STATUS_OK) {
+        snprintf(path, size, "%s", live.folder);
+        return STATUS_OK;
+    }
+    char tried[4096];
+    snprintf(tried, sizeof tried, "%s", path);
+    snprintf(path, size, "%s", line->what);
+    if (!stat(path, &about))
+        return STATUS_OK;
+    return status_fail(STATUS_NOT_FOUND, "no run or file \"%s\" (looked for %s too)", line->what, tried);
+}
+
+int command_replay(int argc, char **argv) {
+    struct replay_line line = {.replay = {.at = WIRE_UNKNOWN_INT}};
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return print_help();
+    enum status status = console_begin(&line.console);
+    if (status == STATUS_OK)
+        status = read_line(argc, argv, &line);
+    if (status != STATUS_OK) {
+        cli_fail(status);
+        return EXIT_USAGE;
+    }
+    char path[4096];
+    status = find_record(&line, path, sizeof path);
+    if (status != STATUS_OK)
+        return cli_fail(status);
+    struct stat about;
+    line.replay.live = !stat(path, &about) && S_ISDIR(about.st_mode) && lock_held(path);
+    struct feed *feed;
+    status = feed_replay(path, &line.replay, &feed);
+    if (status != STATUS_OK)
+        return cli_fail(status);
+    const char *name = strrchr(line.what, '/');
+    line.console.run = name && name[1] ? name + 1 : line.what;
+    line.console.replay = true;
+    return console_show(feed, &line.console);
+}

@@ -1,0 +1,281 @@
+#include "tests/support/stream.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/random.h"
+#include "engine/wire/codec.h"
+
+enum { MOST_TOWERS = 256 };
+
+struct player {
+    const struct stream_script *script;
+    stream_sink *sink;
+    void *context;
+    int64_t seq, step;
+    int towers;
+    struct random random;
+    enum status status;
+};
+
+static const double BEGIN = 1700000000, STEP_SECONDS = 0.0134;
+
+static void send(struct player *p, struct event *event) {
+    if (p->status != STATUS_OK)
+        return;
+    event->seq = ++p->seq;
+    event->time = BEGIN + (double)p->step * STEP_SECONDS;
+    p->status = p->sink(p->context, event);
+}
+
+static void send_state(struct player *p, const char *state) {
+    struct event event = event_new(EVENT_STATE);
+    event.state.state = state;
+    event.state.step = p->step;
+    send(p, &event);
+}
+
+static void send_command(struct player *p, const char *text, const char *status, const char *reason) {
+    struct event event = event_new(EVENT_COMMAND);
+    event.command.id = "1";
+    event.command.from = "ada@pts/3";
+    event.command.text = text;
+    event.command.status = status;
+    event.command.step = p->step;
+    event.command.reason = reason;
+    send(p, &event);
+}
+
+static int64_t batch_of(const struct stream_script *script) {
+    return script->batch ? script->batch : 128;
+}
+
+static void send_start(struct player *p) {
+    const struct stream_script *s = p->script;
+    struct event_run_device device = {"cpu", "a processor", 2, WIRE_UNKNOWN_INT};
+    struct event event = event_new(EVENT_RUN_START);
+    struct event_run_start *e = &event.run_start;
+    e->run = s->run ? s->run : "quiet-harbor";
+    e->model = "cifar10";
+    e->parameters = 1068298;
+    e->data_name = "fashion-mnist";
+    e->data_train = 60000;
+    e->data_test = 10000;
+    e->data_classes = 10;
+    e->data_shape[0] = e->data_shape[1] = 24;
+    e->data_shape[2] = 3;
+    e->batch = batch_of(s);
+    e->batch_rule = "global";
+    e->towers = s->towers;
+    e->device_count = 1;
+    e->devices = &device;
+    e->seed = 1;
+    e->lr = 0.1;
+    e->momentum = 0;
+    e->weight_decay = 0.004;
+    if (s->planned)
+        e->steps = s->planned;
+    send(p, &event);
+}
+
+static double noise(struct player *p, double scale) {
+    return scale * random_normal(&p->random);
+}
+
+static void fill_tower(struct player *p, struct event_step_tower *t, int k, int64_t step, double ce,
+                       double wd) {
+    static const char *const names[] = {"cpu 0", "cpu 1"};
+    const struct stream_script *s = p->script;
+    int64_t batch = batch_of(s);
+    t->tower = k;
+    t->device = s->device ? s->device : names[k % 2];
+    t->images = batch / p->towers + (k < batch % p->towers);
+    t->cross_entropy = ce * exp(noise(p, 0.06));
+    if (s->stray_from && step >= s->stray_from && k == p->towers - 1)
+        t->cross_entropy += 0.8;
+    t->weight_decay = wd;
+    t->loss = t->cross_entropy + wd;
+    t->grad_norm = (0.9 + 3 * exp(-(double)step / 150)) * exp(noise(p, 0.08)) * (1 + 0.03 * p->towers);
+    t->cosine = s->unknown ? wire_unknown() : 0.72 + noise(p, 0.03);
+    t->load_ms = 0.1;
+    t->forward_ms = 4 + noise(p, 0.15);
+    t->backward_ms = 7.6 + noise(p, 0.2);
+    t->wait_ms = 12.6 - t->load_ms - t->forward_ms - t->backward_ms;
+    if (s->unknown)
+        t->wait_ms = t->load_ms = wire_unknown();
+    if (s->nan_at && step == s->nan_at && k == p->towers - 1)
+        t->cross_entropy = t->loss = t->grad_norm = NAN;
+}
+
+static void average(struct event_step *e) {
+    double ce = 0, norm = 0, images = 0;
+    for (int64_t k = 0; k < e->tower_count; k++) {
+        const struct event_step_tower *t = &e->towers[k];
+        ce += t->cross_entropy * (double)t->images;
+        norm += t->grad_norm / (double)e->tower_count;
+        images += (double)t->images;
+    }
+    e->images = (int64_t)images;
+    e->cross_entropy = ce / images;
+    e->weight_decay = e->towers[0].weight_decay;
+    e->loss = e->cross_entropy + e->weight_decay;
+    e->grad_norm_mean = norm;
+    e->grad_norm = 0.7 * norm;
+}
+
+static void send_step(struct player *p, int64_t step) {
+    const struct stream_script *s = p->script;
+    struct event_step_tower towers[MOST_TOWERS];
+    struct event event = event_new(EVENT_STEP);
+    struct event_step *e = &event.step;
+    double t = (double)step;
+    double ce = 0.35 + 1.95 * exp(-t / 300), wd = 0.55 + 1.82 * exp(-t / 900);
+    e->step = p->step = step;
+    e->epoch = t * (double)batch_of(s) / 60000;
+    e->lr = 0.1;
+    e->seconds = s->unknown ? wire_unknown() : STEP_SECONDS;
+    e->images_per_second = s->unknown ? wire_unknown() : (double)batch_of(s) / STEP_SECONDS;
+    e->tower_count = p->towers;
+    e->towers = towers;
+    for (int k = 0; k < p->towers; k++) {
+        struct event_step_tower blank;
+        memset(&blank, 0, sizeof blank);
+        towers[k] = blank;
+        fill_tower(p, &towers[k], k, step, ce, wd);
+    }
+    if (p->towers > 0)
+        average(e);
+    if (!s->unknown) {
+        e->noise_scale = 64 + noise(p, 3);
+        e->update_ratio = 0.002;
+        e->average_ms = 0.3;
+        e->update_ms = 0.5;
+    }
+    if (s->applied && step > s->steps / 2)
+        e->applied = s->applied;
+    send(p, &event);
+}
+
+static void send_eval(struct player *p) {
+    struct event event = event_new(EVENT_EVAL);
+    event.eval.step = p->step;
+    event.eval.precision = 0.9 - 0.5 * exp(-(double)p->step / 400);
+    event.eval.loss = 0.4;
+    event.eval.images = 10000;
+    event.eval.correct = (int64_t)(10000 * event.eval.precision);
+    event.eval.averaged = true;
+    send(p, &event);
+}
+
+static void send_checkpoint(struct player *p) {
+    char path[64];
+    snprintf(path, sizeof path, "checkpoints/step-%08lld.safetensors", (long long)p->step);
+    struct event event = event_new(EVENT_CHECKPOINT);
+    event.checkpoint.step = p->step;
+    event.checkpoint.path = path;
+    event.checkpoint.bytes = 12900000;
+    event.checkpoint.seconds = 0.04;
+    send(p, &event);
+}
+
+static void change_towers(struct player *p, int to) {
+    char text[32];
+    snprintf(text, sizeof text, "towers %d", to);
+    send_command(p, text, "applied", NULL);
+    struct event event = event_new(EVENT_TOWERS);
+    event.towers.step = p->step;
+    event.towers.from = p->towers;
+    event.towers.to = to;
+    event.towers.reason = "asked for by ada@pts/3";
+    send(p, &event);
+    p->towers = to;
+}
+
+static void after_step(struct player *p) {
+    const struct stream_script *s = p->script;
+    if (p->step == s->alarm_at) {
+        struct event event = event_new(EVENT_ALARM);
+        event.alarm.level = "error";
+        event.alarm.step = p->step;
+        event.alarm.tower = p->towers - 1;
+        event.alarm.tensor = "local3/weights";
+        event.alarm.text = "the gradient is not finite: went back to step 100 and paused; try a smaller lr";
+        send(p, &event);
+        send_state(p, "paused");
+    }
+    if (p->step == s->refused_at)
+        send_command(p, "set lr -1", "refused", "the rate must be above 0");
+    if (p->step == s->pause_at) {
+        send_command(p, "pause", "applied", NULL);
+        send_state(p, "paused");
+    }
+    if (s->eval_every && p->step % s->eval_every == 0)
+        send_eval(p);
+    if (s->checkpoint_every && p->step % s->checkpoint_every == 0)
+        send_checkpoint(p);
+}
+
+enum status stream_play(const struct stream_script *script, stream_sink *sink, void *context) {
+    struct player p = {.script = script, .sink = sink, .context = context, .towers = script->towers};
+    p.random = random_begin(7, RANDOM_TEST, (uint64_t)script->towers);
+    int64_t every = script->every ? script->every : 1;
+    send_start(&p);
+    send_state(&p, "starting");
+    if (script->steps > 0)
+        send_state(&p, "training");
+    for (int64_t i = 1; i <= script->steps && p.status == STATUS_OK; i++) {
+        int64_t step = i * every;
+        if (script->towers_at && step >= script->towers_at && p.towers != script->towers_to)
+            change_towers(&p, script->towers_to);
+        send_step(&p, step);
+        after_step(&p);
+    }
+    if (script->ended) {
+        struct event event = event_new(EVENT_RUN_END);
+        event.run_end.step = p.step;
+        event.run_end.reason = "done";
+        send(&p, &event);
+    }
+    return p.status;
+}
+
+static enum status fold(void *context, const struct event *event) {
+    return state_apply(context, event);
+}
+
+struct run_state *stream_state(const struct stream_script *script) {
+    struct run_state *state = state_new();
+    if (state && stream_play(script, fold, state) != STATUS_OK) {
+        state_free(state);
+        return NULL;
+    }
+    return state;
+}
+
+struct writer {
+    FILE *file;
+    struct arena arena;
+};
+
+static enum status write_line(void *context, const struct event *event) {
+    struct writer *writer = context;
+    char *line;
+    size_t length;
+    arena_reset(&writer->arena);
+    STATUS_TRY(event_encode(event, &writer->arena, &line, &length));
+    if (fwrite(line, 1, length, writer->file) != length)
+        return status_fail(STATUS_IO, "writing a record failed");
+    return STATUS_OK;
+}
+
+enum status stream_write(const struct stream_script *script, const char *path) {
+    struct writer writer = {.file = fopen(path, "w")};
+    if (!writer.file)
+        return status_fail(STATUS_IO, "%s: can't be made", path);
+    enum status status = stream_play(script, write_line, &writer);
+    if (fclose(writer.file) && status == STATUS_OK)
+        status = status_fail(STATUS_IO, "%s: can't be written", path);
+    arena_free(&writer.arena);
+    return status;
+}

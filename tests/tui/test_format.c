@@ -1,0 +1,84 @@
+/* Numbers in columns: the dot keeps its place, nothing is wider than its column, unknown is no 0. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/wire/event.h"
+#include "tests/support/cmocka.h"
+#include "tui/canvas.h"
+#include "tui/format.h"
+
+static void fixed(double value, int width, int decimals, const char *wanted) {
+    char text[FORMAT_SIZE];
+    format_fixed(text, value, width, decimals);
+    assert_string_equal(text, wanted);
+}
+
+static void fixed_columns(void **state) {
+    (void)state;
+    fixed(1.5166, 8, 4, "  1.5166");
+    fixed(0.00005, 8, 4, "  0.0001");
+    fixed(0.00004, 8, 4, "4.000e-5");
+    fixed(-0.25, 8, 4, " -0.2500");
+    fixed(0, 8, 4, "  0.0000");
+    fixed(123.45678, 8, 4, "123.4568");
+    fixed(12345.678, 9, 4, "  1.235e4");
+    fixed(128, 6, 0, "   128");
+    fixed(wire_unknown(), 8, 4, "  \u2013");
+    fixed(NAN, 8, 4, "NaN");
+    fixed(INFINITY, 10, 3, "   inf");
+    fixed(wire_unknown(), 6, 0, "     \u2013");
+}
+
+static void never_too_wide(void **state) {
+    (void)state;
+    static const double values[] = {0,    1,    -1,    9.99999, 99999,  1e5,     1e9,
+                                    -1e9, 1e-9, 1e300, -1e300,  4e-320, INFINITY};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        for (int width = 1; width <= 20; width++)
+            for (int decimals = 0; decimals <= 4; decimals++) {
+                char text[FORMAT_SIZE];
+                format_fixed(text, values[i], width, decimals);
+                if (isfinite(values[i]))
+                    assert_true(text_width(text) <= width);
+            }
+}
+
+static void others(void **state) {
+    (void)state;
+    char text[FORMAT_SIZE];
+    format_count(text, 1234567);
+    assert_string_equal(text, "1 234 567");
+    format_count(text, -1000);
+    assert_string_equal(text, "-1 000");
+    format_count(text, WIRE_UNKNOWN_INT);
+    assert_string_equal(text, "\u2013");
+    format_cosine(text, 0.714);
+    assert_string_equal(text, " .71");
+    format_cosine(text, -0.5);
+    assert_string_equal(text, "-.50");
+    format_cosine(text, 1);
+    assert_string_equal(text, "1.00");
+    format_duration(text, 41.4);
+    assert_string_equal(text, "41 s");
+    format_duration(text, 22 * 60 + 5);
+    assert_string_equal(text, "22 min");
+    format_duration(text, 3 * 3600 + 300);
+    assert_string_equal(text, "3 h 05 min");
+    format_bytes(text, 1434);
+    assert_string_equal(text, "1.4 KiB");
+    format_short(text, 0.0312, 3);
+    assert_string_equal(text, "0.0312");
+    format_short(text, 12345, 3);
+    assert_string_equal(text, "12345");
+    format_short(text, 3.1e-5, 2);
+    assert_string_equal(text, "3.1e-5");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fixed_columns),
+        cmocka_unit_test(never_too_wide),
+        cmocka_unit_test(others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

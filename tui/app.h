@@ -1,0 +1,73 @@
+/* The console without a terminal: keys and the state of the run in, a scene and wishes out. */
+#ifndef TOWERSCOPE_TUI_APP_H
+#define TOWERSCOPE_TUI_APP_H
+
+#include "engine/wire/state.h"
+#include "tui/canvas.h"
+#include "tui/keymap.h"
+#include "tui/preferences.h"
+#include "tui/feed.h"
+
+struct app;
+
+/* What the console is on, as far as the person is concerned. */
+struct app_options {
+    const char *run;     /* its name, for the header before the run says it */
+    const char *waiting; /* what it waits for before the first event: "the engine to start" */
+    bool replay;         /* a record: no commands */
+    bool watch;          /* may not send commands */
+    struct preferences preferences;
+    struct keymap keymap;
+};
+
+/* What a key asks of the one who runs the app. */
+enum app_wish {
+    APP_NOTHING,
+    APP_COMMAND, /* send app_text() to the run; app_sent tells how that went */
+    APP_CONTROL, /* client_control(app_text()) */
+    APP_MOVE,    /* move in the record: app_move() */
+    APP_LEAVE,
+    APP_REPAINT /* the terminal's contents are not to be trusted */
+};
+
+/* NULL when there is no memory. */
+struct app *app_new(const struct app_options *options);
+void app_free(struct app *app);
+
+/* One key. `now` is clock_seconds(). */
+enum app_wish app_key(struct app *app, int key, const struct run_state *state, double now);
+
+/* The command of APP_COMMAND. */
+const char *app_text(const struct app *app);
+
+/* The move of APP_MOVE. */
+struct app_move {
+    enum feed_move move;
+    double amount;
+};
+const struct app_move *app_move(const struct app *app);
+
+/* Whether an answer to a command is awaited. */
+bool app_awaits(const struct app *app);
+
+/* How the feed is, for the message line. */
+void app_about(struct app *app, const struct feed_status *about);
+
+/* The command went off under `id`, or (id NULL) could not: `text` says why. */
+void app_sent(struct app *app, const char *id, const char *text, double now);
+
+/* Say something on the message line for a while: a connection lost, a record with holes. */
+void app_say(struct app *app, enum style style, const char *text, double now);
+
+/* Draw everything into the canvas, whose size is the terminal's. generation: another number when the state is
+ * another past (a seek). Returns the seconds after which the same state would look different; infinite:
+ * never. */
+double app_draw(struct app *app, struct canvas *canvas, const struct run_state *state, uint64_t generation,
+                double now);
+
+/* Draw less from now on, the terminal is slow; or as usual. */
+void app_quiet(struct app *app, bool quiet);
+
+struct preferences *app_preferences(struct app *app);
+
+#endif

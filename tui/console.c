@@ -1,0 +1,209 @@
+#include "tui/console.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "tui/format.h"
+#include "tui/paint.h"
+#include "tui/term.h"
+
+/* Folding between two looks at the keyboard, in seconds: a key is answered within 50 ms. */
+static const double FOLD_SECONDS = 0.02;
+/* A frame that took longer than this to write, or had to be put off this often, makes the console quiet. */
+static const double SLOW_FRAME = 0.1;
+enum { LATE_FRAMES = 3, CALM_FRAMES = 50 };
+
+struct console {
+    struct feed *feed;
+    struct app *app;
+    struct canvas *canvas;
+    struct painter painter;
+    double drawn_at, again_at; /* the last frame, and when the same state will look different */
+    bool dirty, answer_key;    /* something new; a key waits for its answer on the screen */
+    bool more;                 /* the feed has more to fold */
+    bool leave, gone;
+    int late, calm;
+};
+
+static enum status fit_canvas(struct console *console) {
+    int rows, cols;
+    term_size(&rows, &cols);
+    struct canvas *old = console->canvas;
+    if (old && old->rows == rows && old->cols == cols && old->glyphs == term_glyphs())
+        return STATUS_OK;
+    console->canvas = canvas_new(rows, cols);
+    if (!console->canvas) {
+        console->canvas = old;
+        return status_fail(STATUS_NO_MEMORY, "no memory for a screen of %d rows and %d columns", rows, cols);
+    }
+    console->canvas->glyphs = term_glyphs();
+    canvas_free(old);
+    paint_distrust(&console->painter);
+    return STATUS_OK;
+}
+
+/* A terminal that takes nothing is not waited for; one that is slow again and again gets less to draw. */
+static bool may_draw(struct console *console) {
+    if (term_has_room())
+        return true;
+    if (++console->late == LATE_FRAMES)
+        app_quiet(console->app, true);
+    console->calm = 0;
+    return false;
+}
+
+static enum status draw(struct console *console, double now) {
+    STATUS_TRY(fit_canvas(console));
+    struct feed *feed = console->feed;
+    struct feed_status about;
+    feed->ops->status(feed, &about);
+    app_about(console->app, &about);
+    double next = app_draw(console->app, console->canvas, feed->state, feed->generation, now);
+    if (!paint(&console->painter, console->canvas))
+        return status_fail(STATUS_NO_MEMORY, "no memory for the screen");
+    double took = clock_seconds() - now;
+    console->drawn_at = now;
+    console->again_at = now + next;
+    console->dirty = console->answer_key = false;
+    if (took > SLOW_FRAME) {
+        app_quiet(console->app, true);
+        console->calm = 0;
+    } else if (++console->calm == CALM_FRAMES) {
+        app_quiet(console->app, false);
+        console->late = 0;
+    }
+    return STATUS_OK;
+}
+
+static void carry_out(struct console *console, enum app_wish wish, double now) {
+    struct feed *feed = console->feed;
+    const struct app_move *to;
+    char id[40] = "";
+    switch (wish) {
+    case APP_NOTHING:
+        break;
+    case APP_LEAVE:
+        console->leave = true;
+        break;
+    case APP_REPAINT:
+        paint_distrust(&console->painter);
+        break;
+    case APP_COMMAND:
+        if (feed->ops->command && feed->ops->command(feed, app_text(console->app), id) == STATUS_OK)
+            app_sent(console->app, id, NULL, now);
+        else
+            app_sent(console->app, NULL, feed->ops->command ? status_text() : "a record takes no commands",
+                     now);
+        break;
+    case APP_CONTROL:
+        if (feed->ops->control && feed->ops->control(feed, app_text(console->app)) != STATUS_OK)
+            app_say(console->app, STYLE_WARNING, status_text(), now);
+        break;
+    case APP_MOVE:
+        to = app_move(console->app);
+        if (feed->ops->move && feed->ops->move(feed, to->move, to->amount) != STATUS_OK)
+            app_say(console->app, STYLE_WARNING, status_text(), now);
+        break;
+    }
+}
+
+static void take_keys(struct console *console, double now) {
+    for (int key; !console->leave && (key = term_key()) != PRESS_NONE;) {
+        console->answer_key = true;
+        if (key == PRESS_RESIZE)
+            paint_distrust(&console->painter);
+        else
+            carry_out(console, app_key(console->app, key, console->feed->state, now), now);
+    }
+}
+
+/* When the next frame is due. */
+static double frame_at(const struct console *console) {
+    double next = console->drawn_at + app_preferences(console->app)->plot_interval;
+    if (console->answer_key)
+        return 0;
+    return console->dirty ? fmax(next, 0) : fmax(console->again_at, next);
+}
+
+static enum status turn(struct console *console) {
+    struct feed *feed = console->feed;
+    double now = clock_seconds(), frame = frame_at(console);
+    if (now >= frame) {
+        if (may_draw(console))
+            STATUS_TRY(draw(console, now));
+        else
+            frame = now + 0.1;
+        now = clock_seconds();
+        frame = fmax(frame_at(console), frame > now ? frame : now);
+    }
+    /* What comes between two frames is folded together, just before the next one, unless an answer is
+     * awaited. */
+    bool waiting = app_awaits(console->app) || console->more;
+    double pump_at =
+        waiting ? now : fmax(now, console->drawn_at + app_preferences(console->app)->plot_interval);
+    bool listen = waiting || pump_at <= now;
+    double until = fmin(frame, listen ? now + feed->ops->wait(feed, now) : pump_at);
+    if (console->more)
+        until = now;
+    unsigned news =
+        term_wait(listen ? feed->ops->fd(feed) : -1, listen && feed->ops->wants_write(feed), until - now);
+    now = clock_seconds();
+    if (news & TERM_GONE)
+        console->gone = true;
+    if (news & TERM_LEAVE)
+        console->leave = true;
+    if (console->gone || console->leave)
+        return STATUS_OK;
+    if (news & TERM_REPAINT) {
+        paint_distrust(&console->painter);
+        console->answer_key = true;
+    }
+    if (news & TERM_KEYS)
+        take_keys(console, now);
+    if (listen || now >= pump_at) {
+        int64_t events = feed->state->events;
+        uint64_t generation = feed->generation;
+        STATUS_TRY(feed->ops->pump(feed, now, FOLD_SECONDS, &console->more));
+        if (feed->state->events != events || feed->generation != generation || console->more)
+            console->dirty = true;
+    }
+    return STATUS_OK;
+}
+
+static void say_farewell(const struct feed *feed, struct console_farewell *farewell) {
+    const struct run_state *state = feed->state;
+    struct feed_status about;
+    feed->ops->status(feed, &about);
+    farewell->signal = term_signal();
+    farewell->live = !about.replay && state->started && !state->ended && !state->crashed;
+    if (about.replay || state->step.kind != EVENT_STEP)
+        return;
+    char step[FORMAT_SIZE], loss[FORMAT_SIZE];
+    format_count(step, state->step.step.step);
+    format_fixed(loss, state->step.step.loss, 6, 4);
+    snprintf(farewell->text, sizeof farewell->text, "step %s, averaged loss %s", step,
+             loss + strspn(loss, " "));
+}
+
+enum status console_run(struct feed *feed, const struct app_options *options,
+                        struct console_farewell *farewell) {
+    struct console console = {.feed = feed, .answer_key = true};
+    memset(farewell, 0, sizeof *farewell);
+    STATUS_TRY(term_check());
+    console.app = app_new(options);
+    if (!console.app)
+        return status_fail(STATUS_NO_MEMORY, "no memory for the console");
+    enum status status = term_open(app_preferences(console.app));
+    while (status == STATUS_OK && !console.leave && !console.gone)
+        status = turn(&console);
+    if (status != STATUS_UNSUPPORTED)
+        say_farewell(feed, farewell);
+    farewell->gone = console.gone;
+    term_close();
+    paint_free(&console.painter);
+    canvas_free(console.canvas);
+    app_free(console.app);
+    return status;
+}

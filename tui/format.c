@@ -1,0 +1,146 @@
+#include "tui/format.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/wire/event.h"
+
+static void right(char out[FORMAT_SIZE], const char *text, int columns, int width) {
+    int pad = width - columns;
+    snprintf(out, FORMAT_SIZE, "%*s%.*s", pad > 0 ? pad : 0, "", FORMAT_SIZE / 2, text);
+}
+
+/* A word or a dash that ends where the digits before the dot end. */
+static void word(char out[FORMAT_SIZE], const char *text, int columns, int width, int decimals) {
+    int end = decimals > 0 ? width - decimals - 1 : width;
+    right(out, text, columns, end >= columns ? end : width);
+}
+
+/* "1.2e-05" as short as it is exact enough: "1.2e-5". */
+static void exponent(char *out, size_t size, double value, int width) {
+    for (int digits = 3; digits >= 0; digits--) {
+        char text[FORMAT_SIZE];
+        snprintf(text, sizeof text, "%.*e", digits, value);
+        char *e = strchr(text, 'e');
+        char sign = e[1];
+        char *rest = e + 2;
+        while (*rest == '0' && rest[1])
+            rest++;
+        *e = 0;
+        snprintf(out, size, "%se%s%s", text, sign == '-' ? "-" : "", rest);
+        if ((int)strlen(out) <= width)
+            return;
+    }
+}
+
+void format_fixed(char out[FORMAT_SIZE], double value, int width, int decimals) {
+    width = width > FORMAT_SIZE / 2 ? FORMAT_SIZE / 2 : width;
+    if (wire_is_unknown(value)) {
+        word(out, "\u2013", 1, width, decimals);
+        return;
+    }
+    if (!isfinite(value)) {
+        const char *text = isnan(value) ? "NaN" : value > 0 ? "inf" : "-inf";
+        word(out, text, (int)strlen(text), width, decimals);
+        return;
+    }
+    char text[FORMAT_SIZE + 320];
+    bool small = value != 0 && fabs(value) < 0.5 * pow(10, -decimals);
+    if (!small)
+        for (int d = decimals; d >= 0; d--) {
+            int shift = d == decimals ? 0 : decimals - d + (d == 0 ? 1 : 0);
+            if (d == 0 && decimals == 0)
+                shift = 0;
+            int length = snprintf(text, sizeof text, "%.*f", d, value);
+            /* Fewer decimals leave blanks at the right, so that the dot stays where it is. */
+            if (length + shift <= width) {
+                snprintf(out, FORMAT_SIZE, "%*s%.*s%*s", width - length - shift, "", FORMAT_SIZE - 8, text,
+                         shift, "");
+                return;
+            }
+            if (length <= width && d == 0)
+                break;
+        }
+    exponent(text, sizeof text, value, width);
+    if ((int)strlen(text) > width)
+        snprintf(text, sizeof text, "#");
+    right(out, text, (int)strlen(text), width);
+}
+
+void format_short(char out[FORMAT_SIZE], double value, int digits) {
+    if (wire_is_unknown(value)) {
+        snprintf(out, FORMAT_SIZE, "%s", "\u2013");
+    } else if (!isfinite(value)) {
+        snprintf(out, FORMAT_SIZE, "%s", isnan(value) ? "NaN" : value > 0 ? "inf" : "-inf");
+    } else if (value == 0) {
+        snprintf(out, FORMAT_SIZE, "%s", "0");
+    } else {
+        int magnitude = (int)floor(log10(fabs(value)));
+        if (magnitude < -4 || magnitude >= digits + 4) {
+            exponent(out, FORMAT_SIZE, value, digits + 4);
+        } else {
+            int decimals = digits - 1 - magnitude;
+            snprintf(out, FORMAT_SIZE, "%.*f", decimals > 0 ? decimals : 0, value);
+        }
+    }
+}
+
+void format_cosine(char out[FORMAT_SIZE], double value) {
+    if (wire_is_unknown(value)) {
+        snprintf(out, FORMAT_SIZE, "%s", " \u2013  ");
+    } else if (!isfinite(value)) {
+        snprintf(out, FORMAT_SIZE, "%s", " NaN");
+    } else {
+        char text[FORMAT_SIZE];
+        snprintf(text, sizeof text, "%.2f", value < -9 ? -9.0 : value > 9 ? 9.0 : value);
+        const char *sign = text[0] == '-' ? "-" : "";
+        const char *digits = text + (text[0] == '-');
+        if (digits[0] == '0')
+            digits++;
+        snprintf(out, FORMAT_SIZE, "%*s%s%.4s", (int)(4 - strlen(sign) - strlen(digits)), "", sign, digits);
+    }
+}
+
+void format_count(char out[FORMAT_SIZE], int64_t value) {
+    if (value == WIRE_UNKNOWN_INT) {
+        snprintf(out, FORMAT_SIZE, "%s", "\u2013");
+        return;
+    }
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%lld", (long long)value), start = digits[0] == '-', o = 0;
+    for (int i = 0; i < n; i++) {
+        if (i > start && (n - i) % 3 == 0)
+            out[o++] = ' ';
+        out[o++] = digits[i];
+    }
+    out[o] = 0;
+}
+
+void format_duration(char out[FORMAT_SIZE], double seconds) {
+    if (wire_is_unknown(seconds) || !isfinite(seconds) || seconds < 0) {
+        snprintf(out, FORMAT_SIZE, "%s", "\u2013");
+        return;
+    }
+    double minutes = floor(seconds / 60), hours = floor(minutes / 60);
+    if (seconds < 99.5)
+        snprintf(out, FORMAT_SIZE, "%.0f s", seconds);
+    else if (minutes < 100)
+        snprintf(out, FORMAT_SIZE, "%.0f min", minutes);
+    else if (hours < 48)
+        snprintf(out, FORMAT_SIZE, "%.0f h %02.0f min", hours, minutes - 60 * hours);
+    else if (hours < 24 * 10000)
+        snprintf(out, FORMAT_SIZE, "%.0f d %.0f h", floor(hours / 24), hours - 24 * floor(hours / 24));
+    else
+        snprintf(out, FORMAT_SIZE, "%s", "years");
+}
+
+void format_bytes(char out[FORMAT_SIZE], double bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    while (bytes >= 1024 && unit < 4) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(out, FORMAT_SIZE, "%.*f %s", unit ? 1 : 0, bytes, units[unit]);
+}

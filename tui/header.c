@@ -1,0 +1,161 @@
+#include "tui/header.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/format.h"
+
+/* A piece of the line. Pieces are left out from the least important one until the rest fits; each has a fixed
+ * width, so that nothing moves while figures change. */
+struct piece {
+    char text[64];
+    enum style style;
+    int width;
+    int rank;   /* 0 goes last */
+    bool right; /* stands at the right end */
+    bool shown;
+};
+
+enum { MOST = 10 };
+
+struct line {
+    struct piece pieces[MOST];
+    int count;
+};
+
+static struct piece *add(struct line *line, int rank, bool right, enum style style, int width) {
+    struct piece *piece = &line->pieces[line->count++];
+    *piece = (struct piece){.style = style, .width = width, .rank = rank, .right = right, .shown = true};
+    return piece;
+}
+
+static int digits_cols(int64_t value) {
+    char text[FORMAT_SIZE];
+    format_count(text, value);
+    return text_width(text);
+}
+
+static int64_t planned_of(const struct run_state *state) {
+    return state->run_start.kind == EVENT_RUN_START ? state->run_start.run_start.steps : WIRE_UNKNOWN_INT;
+}
+
+static void add_step(struct line *line, const struct scene *scene) {
+    int64_t step = scene->shown->have ? scene->shown->step.step : 0, planned = planned_of(scene->state);
+    char now[FORMAT_SIZE], all[FORMAT_SIZE];
+    format_count(now, step);
+    if (planned == WIRE_UNKNOWN_INT) {
+        struct piece *piece =
+            add(line, 2, false, STYLE_PLAIN, 5 + (digits_cols(step) > 7 ? digits_cols(step) : 7));
+        snprintf(piece->text, sizeof piece->text, "step %s", now);
+        return;
+    }
+    format_count(all, planned);
+    int cols = digits_cols(planned), pad = cols - text_width(now);
+    struct piece *piece = add(line, 2, false, STYLE_PLAIN, 5 + cols + 3 + cols);
+    snprintf(piece->text, sizeof piece->text, "step %*s%.20s / %.20s", pad > 0 ? pad : 0, "", now, all);
+}
+
+static void add_rates(struct line *line, const struct scene *scene) {
+    const struct event_step *step = &scene->shown->step;
+    char text[FORMAT_SIZE];
+    struct piece *piece;
+    if (!scene->shown->have)
+        return;
+    if (isfinite(step->epoch)) {
+        piece = add(line, 7, false, STYLE_PLAIN, 11);
+        snprintf(piece->text, sizeof piece->text, "epoch %.2f", step->epoch);
+    }
+    if (isfinite(step->lr)) {
+        format_short(text, step->lr, 3);
+        piece = add(line, 5, false, STYLE_PLAIN, 9);
+        snprintf(piece->text, sizeof piece->text, "lr %.12s", text);
+    }
+    if (step->images != WIRE_UNKNOWN_INT) {
+        piece = add(line, 8, false, STYLE_PLAIN, 0);
+        snprintf(piece->text, sizeof piece->text, "batch %lld", (long long)step->images);
+        piece->width = text_width(piece->text) > 9 ? text_width(piece->text) : 9;
+    }
+    if (isfinite(scene->shown->images_per_second)) {
+        format_count(text, (int64_t)llround(scene->shown->images_per_second));
+        piece = add(line, 4, true, STYLE_PLAIN, 13);
+        snprintf(piece->text, sizeof piece->text, "%*s%.20s img/s",
+                 7 - text_width(text) > 0 ? 7 - text_width(text) : 0, "", text);
+    }
+}
+
+static void add_time_left(struct line *line, const struct scene *scene) {
+    const struct run_state *state = scene->state;
+    int64_t planned = planned_of(state);
+    if (!scene->shown->have || planned == WIRE_UNKNOWN_INT || !isfinite(scene->shown->step_seconds) ||
+        state->ended || state->crashed || !strcmp(state->phase, "paused"))
+        return;
+    int64_t left = planned - scene->shown->step.step;
+    if (left < 0)
+        return;
+    char text[FORMAT_SIZE];
+    format_duration(text, (double)left * scene->shown->step_seconds);
+    struct piece *piece = add(line, 6, true, STYLE_PLAIN, 13);
+    snprintf(piece->text, sizeof piece->text, "%.20s left", text);
+}
+
+static void drop_until_it_fits(struct line *line, int cols, int gap) {
+    for (;;) {
+        int sum = 0, worst = -1;
+        for (int i = 0; i < line->count; i++) {
+            const struct piece *piece = &line->pieces[i];
+            if (!piece->shown)
+                continue;
+            sum += piece->width + (sum ? gap : 0);
+            if (piece->rank > 0 && (worst < 0 || piece->rank > line->pieces[worst].rank))
+                worst = i;
+        }
+        if (sum <= cols || worst < 0)
+            return;
+        line->pieces[worst].shown = false;
+    }
+}
+
+void header_draw(const struct scene *scene, struct box box, const char *run, bool alone) {
+    const struct run_state *state = scene->state;
+    struct line line = {.count = 0};
+    uint32_t glyph;
+    enum style style;
+    const char *phase = scene_phase(state, &glyph, &style);
+    if (state->run_start.kind == EVENT_RUN_START && state->run_start.run_start.run)
+        run = state->run_start.run_start.run;
+    struct piece *piece = add(&line, 9, false, STYLE_FAINT, 10);
+    snprintf(piece->text, sizeof piece->text, "towerscope");
+    piece = add(&line, 3, false, STYLE_STRONG, 0);
+    snprintf(piece->text, sizeof piece->text, "%.40s", run ? run : "");
+    piece->width = text_width(piece->text);
+    char mark[5];
+    rune_encode(glyph, mark);
+    int words = 2 + (int)strlen(phase);
+    piece = add(&line, 0, false, style, box.cols >= 40 ? 12 : box.cols >= words ? words : 1);
+    snprintf(piece->text, sizeof piece->text, "%s%s%s", mark, box.cols >= words ? " " : "",
+             box.cols >= words ? phase : "");
+    add_step(&line, scene);
+    if (alone && scene->shown->have) {
+        char loss[FORMAT_SIZE];
+        format_fixed(loss, scene->shown->step.loss, 6, 4);
+        piece = add(&line, 1, false, STYLE_STRONG, 11);
+        snprintf(piece->text, sizeof piece->text, "loss %.20s", loss);
+    }
+    add_rates(&line, scene);
+    add_time_left(&line, scene);
+    int margin = box.cols >= 24 ? 1 : 0, gap = box.cols >= 125 ? 3 : 2;
+    drop_until_it_fits(&line, box.cols - 2 * margin, gap);
+    int col = box.col + margin, end = box.col + box.cols - margin;
+    for (int i = 0; i < line.count; i++)
+        if (line.pieces[i].shown && !line.pieces[i].right) {
+            canvas_text(scene->canvas, box.row, col, end - col, line.pieces[i].style, line.pieces[i].text);
+            col += line.pieces[i].width + gap;
+        }
+    for (int i = line.count - 1; i >= 0; i--)
+        if (line.pieces[i].shown && line.pieces[i].right) {
+            canvas_text_right(scene->canvas, box.row, end, line.pieces[i].width, line.pieces[i].style,
+                              line.pieces[i].text);
+            end -= line.pieces[i].width + gap;
+        }
+}

@@ -1,0 +1,260 @@
+#include "tui/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/format.h"
+#include "tui/raster.h"
+
+/* The strongest curve of a cell decides its colour. */
+enum { RANK_SAMPLES = 1, RANK_TOWER, RANK_MEAN, RANK_AVERAGE };
+
+enum { TICKS = 16 };
+
+int plot_columns(struct box box, enum glyphs glyphs) {
+    struct plot_layout at;
+    layout_plot(box, &at);
+    return at.area.cols * glyphs_across(glyphs);
+}
+
+static int dot_row(const struct raster *raster, const struct axis *values, double value) {
+    double place = axis_place(values, value);
+    place = place < -1 ? -1 : place > 2 ? 2 : place;
+    return (int)lround((1 - place) * (raster->dot_rows - 1));
+}
+
+/* What of a bucket a line goes through. Of a tower it is the sample farthest from the mean: noise and spikes
+ * stay as high as they were, however many steps share a column. */
+enum line_value { LINE_MEAN, LINE_FARTHEST, LINE_SMOOTH };
+
+static double line_value(const struct bucket *bucket, enum line_value which) {
+    double mean = bucket->sum / bucket->count, low = (double)bucket->low, high = (double)bucket->high;
+    if (which == LINE_SMOOTH)
+        return (double)bucket->smooth;
+    return which == LINE_MEAN ? mean : high - mean > mean - low ? high : low;
+}
+
+/* A line through the buckets that hold samples. Where `beside` (the average) went on without this series, the
+ * line is broken: the tower was not there. */
+static void draw_line(struct raster *raster, const struct axis *values, const struct bucket *buckets,
+                      const struct bucket *beside, enum line_value which, enum style style, int rank) {
+    int last_col = -1, last_row = 0;
+    for (int col = 0; col < raster->dot_cols; col++) {
+        const struct bucket *b = &buckets[col];
+        bool value = b->count > 0 && !(values->log && !(line_value(b, which) > 0));
+        if (!value) {
+            if (b->bad > 0 || b->count > 0 || (beside && beside[col].count > 0))
+                last_col = -1;
+            continue;
+        }
+        int row = dot_row(raster, values, line_value(b, which));
+        if (last_col < 0) {
+            raster_dot(raster, row, col, style, rank);
+        } else {
+            int from = last_row;
+            for (int c = last_col + 1; c <= col; c++) {
+                int to = last_row + (int)lround((double)(row - last_row) * (c - last_col) / (col - last_col));
+                raster_column(raster, c, from == to ? to : from < to ? from + 1 : from - 1, to, style, rank);
+                from = to;
+            }
+        }
+        last_col = col;
+        last_row = row;
+    }
+}
+
+/* Every sample between the least and the greatest of a bucket. */
+static void draw_samples(struct raster *raster, const struct axis *values, const struct bucket *buckets) {
+    for (int col = 0; col < raster->dot_cols; col++) {
+        const struct bucket *b = &buckets[col];
+        double low = values->log ? (double)b->least : (double)b->low;
+        if (!(low <= (double)b->high))
+            continue;
+        raster_column(raster, col, dot_row(raster, values, (double)b->high), dot_row(raster, values, low),
+                      STYLE_FAINT, RANK_SAMPLES);
+    }
+}
+
+static void draw_curves(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot,
+                        const struct axis *values) {
+    struct raster raster;
+    if (!raster_init(&raster, at->area.rows, at->area.cols, canvas->glyphs))
+        return;
+    const struct curves *curves = plot->curves;
+    const struct bucket *average = curves_series(curves, SERIES_AVERAGE);
+    enum line_value which = plot->smoothed ? LINE_SMOOTH : LINE_MEAN;
+    if (!plot->quiet) {
+        draw_samples(&raster, values, average);
+        for (int i = SERIES_TOWERS; i < curves->series; i++) {
+            bool range = curves->request.tower_count < 0;
+            int tower = range ? 0 : curves->request.towers[i - SERIES_TOWERS];
+            enum style style = range ? STYLE_FAINT : (enum style)(STYLE_TOWER_FAINT + tower % TOWER_HUES);
+            draw_line(&raster, values, curves_series(curves, i), average,
+                      plot->smoothed ? LINE_SMOOTH : LINE_FARTHEST, style, RANK_TOWER);
+        }
+    }
+    draw_line(&raster, values, curves_series(curves, SERIES_MEAN), NULL, which, STYLE_PLAIN, RANK_MEAN);
+    draw_line(&raster, values, average, NULL, which, STYLE_STRONG, RANK_AVERAGE);
+    raster_paint(&raster, canvas, at->area.row, at->area.col);
+    raster_free(&raster);
+}
+
+/* Samples that have no place on the axis are marked at its edge: not finite above, not positive below. */
+static void draw_misfits(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot) {
+    int across = glyphs_across(canvas->glyphs);
+    for (int series = 0; series < plot->curves->series; series++) {
+        const struct bucket *buckets = curves_series(plot->curves, series);
+        for (int col = 0; col < at->area.cols * across; col++) {
+            if (buckets[col].bad > 0)
+                canvas_put(canvas, at->area.row, at->area.col + col / across, 0x00d7, STYLE_ALARM);
+            if (plot->log && buckets[col].negative > 0)
+                canvas_put(canvas, at->area.row + at->area.rows - 1, at->area.col + col / across, 0x00d7,
+                           STYLE_WARNING);
+        }
+    }
+}
+
+static void draw_value_axis(struct canvas *canvas, const struct plot_layout *at, const struct axis *values) {
+    struct box box = at->labels;
+    int line = box.col + box.cols - 1;
+    for (int row = 0; row < box.rows; row++)
+        canvas_put(canvas, box.row + row, line, 0x2502, STYLE_FAINT);
+    double ticks[TICKS];
+    int count = axis_ticks(values, ticks, TICKS), last = -2;
+    int decimals = values->log ? 0 : (int)fmax(0, -floor(log10(values->tick) + 1e-9));
+    for (int i = count - 1; i >= 0; i--) {
+        int row = (int)floor((1 - axis_place(values, ticks[i])) * (box.rows - 1e-9));
+        row = row >= box.rows ? box.rows - 1 : row;
+        if (row < last + 2)
+            continue;
+        last = row;
+        char text[FORMAT_SIZE];
+        if (values->log || decimals > 4 || fabs(ticks[i]) > 99999)
+            format_short(text, ticks[i], values->log ? 1 : 3);
+        else
+            snprintf(text, sizeof text, "%.*f", decimals, ticks[i]);
+        canvas_text_right(canvas, box.row + row, line - 1, box.cols - 2, STYLE_FAINT, text);
+        canvas_put(canvas, box.row + row, line, 0x2524, STYLE_FAINT);
+    }
+}
+
+static int step_col(const struct plot_layout *at, const struct axis *steps, double step) {
+    int col = (int)floor(axis_place(steps, step) * at->area.cols);
+    return at->area.col + (col >= at->area.cols ? at->area.cols - 1 : col);
+}
+
+static void draw_step_axis(struct canvas *canvas, const struct plot_layout *at, const struct axis *steps) {
+    canvas_text_right(canvas, at->steps.row, at->area.col - 2, 5, STYLE_FAINT, "step");
+    double ticks[TICKS];
+    int count = axis_ticks(steps, ticks, TICKS), free_from = at->area.col, end = at->area.col + at->area.cols;
+    for (int i = -1; i < count; i++) {
+        double step = i < 0 ? steps->low : ticks[i];
+        char text[FORMAT_SIZE];
+        format_count(text, (int64_t)llround(step));
+        int width = text_width(text), col = step_col(at, steps, step) - (i < 0 ? 0 : width / 2);
+        if (col + width > end)
+            col = end - width;
+        if (col < free_from)
+            continue;
+        canvas_text(canvas, at->steps.row, col, width, STYLE_FAINT, text);
+        free_from = col + width + 3;
+    }
+}
+
+static enum style marker_style(enum state_marker_kind kind) {
+    return kind == MARKER_ALARM ? STYLE_ALARM : kind == MARKER_REWIND ? STYLE_WARNING : STYLE_FAINT;
+}
+
+/* Markers that say what the run was told or what befell it come before those of its routine. */
+static bool is_routine(enum state_marker_kind kind) {
+    return kind == MARKER_CHECKPOINT || kind == MARKER_EVAL || kind == MARKER_NOTE;
+}
+
+static bool is_free(const struct canvas *canvas, int row, struct box within, int col, int cols) {
+    if (col < within.col || col + cols > within.col + within.cols)
+        return false;
+    for (int c = col; c < col + cols; c++)
+        if (canvas->cells[row * canvas->cols + c].rune != ' ')
+            return false;
+    return true;
+}
+
+/* "towers 2->4" as "towers 2→4". */
+static void marker_text(const char *text, char *out, size_t size) {
+    const char *arrow = strstr(text, "->");
+    if (arrow)
+        snprintf(out, size, "%.*s\u2192%s", (int)(arrow - text), text, arrow + 2);
+    else
+        snprintf(out, size, "%s", text);
+}
+
+static void draw_marker(struct canvas *canvas, const struct plot_layout *at, int col,
+                        const struct state_marker *marker) {
+    int row = at->markers.row;
+    enum style style = marker_style(marker->kind);
+    if (!is_free(canvas, row, at->markers, col, 1))
+        return;
+    canvas_put(canvas, row, col, 0x25be, style);
+    char text[96];
+    marker_text(marker->text ? marker->text : "", text, sizeof text);
+    int width = text_width(text);
+    bool right = is_free(canvas, row, at->markers, col + 1, width + 2);
+    if (right || col + width + 2 == at->markers.col + at->markers.cols)
+        canvas_text(canvas, row, col + 2, width, style, text);
+    else if (is_free(canvas, row, at->markers, col - width - 2, width + 2))
+        canvas_text(canvas, row, col - width - 1, width, style, text);
+    if (is_routine(marker->kind))
+        return;
+    for (int r = at->area.row; r < at->area.row + at->area.rows; r++)
+        canvas_put(canvas, r, col, 0x254e, style);
+}
+
+/* From the newest back: its text is the one that must be read. */
+static void draw_markers(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot,
+                         const struct axis *steps) {
+    for (int routine = 0; routine < 2; routine++)
+        for (int64_t i = plot->marker_count - 1; i >= 0; i--) {
+            const struct state_marker *marker = &plot->markers[i];
+            double place = axis_place(steps, (double)marker->step);
+            if (place >= 0 && place <= 1 && is_routine(marker->kind) == (routine == 1))
+                draw_marker(canvas, at, step_col(at, steps, (double)marker->step), marker);
+        }
+}
+
+static void draw_caption(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot) {
+    struct box box = at->caption;
+    int used = canvas_text(canvas, box.row, box.col, box.cols, STYLE_STRONG, plot->title) + 3;
+    int setting = text_width(plot->setting), legend = text_width(plot->legend);
+    if (used + setting <= box.cols)
+        canvas_text_right(canvas, box.row, box.col + box.cols, setting, STYLE_PLAIN, plot->setting);
+    if (used + legend + (setting ? setting + 3 : 0) <= box.cols)
+        canvas_text(canvas, box.row, box.col + used, legend, STYLE_FAINT, plot->legend);
+}
+
+void plot_draw(struct canvas *canvas, struct box box, const struct plot *plot) {
+    struct plot_layout at;
+    layout_plot(box, &at);
+    if (at.area.rows <= 0 || at.area.cols <= 0)
+        return;
+    const struct axis *steps = &plot->curves->request.steps;
+    double low, high;
+    bool any = curves_range(plot->curves, plot->log, &low, &high);
+    struct axis values =
+        axis_values(any ? low : 0, any ? high : 1, at.area.rows >= 12 ? 5 : 3, plot->log && any);
+    draw_caption(canvas, &at, plot);
+    draw_value_axis(canvas, &at, &values);
+    draw_step_axis(canvas, &at, steps);
+    draw_markers(canvas, &at, plot, steps);
+    if (any)
+        draw_curves(canvas, &at, plot, &values);
+    if (plot->curves->buckets)
+        draw_misfits(canvas, &at, plot);
+    if (plot->cursor != WIRE_UNKNOWN_INT) {
+        double place = axis_place(steps, (double)plot->cursor);
+        if (place >= 0 && place <= 1) {
+            int col = step_col(&at, steps, (double)plot->cursor);
+            canvas_restyle(canvas, (struct box){at.area.row, col, at.area.rows, 1}, STYLE_SELECTED);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+#include "tui/shown.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/format.h"
+
+/* Points looked at for a tower that strays, and how far from the others it must be: several times the others'
+ * own distance, and a share of the loss that matters. */
+enum { STRAY_POINTS = 32, STRAY_POINTS_MIN = 8 };
+static const double STRAY_TIMES = 4, STRAY_SHARE = 0.05;
+/* Rounding of float32 sums; more than this is another rule. */
+static const double SUM_TOLERANCE = 1e-4;
+
+void shown_free(struct shown *shown) {
+    free(shown->towers);
+    memset(shown, 0, sizeof *shown);
+}
+
+static double follow(double old, double value) {
+    if (wire_is_unknown(value) || !isfinite(value))
+        return old;
+    return wire_is_unknown(old) || !isfinite(old) ? value : 0.7 * old + 0.3 * value;
+}
+
+static bool take(struct shown *shown, const struct event_step *step, bool fresh) {
+    int count = (int)(step->tower_count < 0 ? 0 : step->tower_count);
+    if (count != shown->tower_count || !shown->towers) {
+        struct shown_tower *towers = calloc((size_t)count + 1, sizeof *towers);
+        if (!towers)
+            return false;
+        free(shown->towers);
+        shown->towers = towers;
+        shown->tower_count = count;
+        fresh = true;
+    }
+    double noise = step->noise_scale;
+    shown->noise_older = !fresh && wire_is_unknown(noise) && !wire_is_unknown(shown->step.noise_scale);
+    if (shown->noise_older)
+        noise = shown->step.noise_scale;
+    for (int i = 0; i < count; i++) {
+        struct shown_tower *tower = &shown->towers[i];
+        double cosine = step->towers[i].cosine;
+        tower->cosine_older = !fresh && wire_is_unknown(cosine) && !wire_is_unknown(tower->figures.cosine);
+        if (tower->cosine_older)
+            cosine = tower->figures.cosine;
+        tower->figures = step->towers[i];
+        tower->figures.cosine = cosine;
+        snprintf(tower->device, sizeof tower->device, "%s",
+                 step->towers[i].device ? step->towers[i].device : "");
+        tower->figures.device = step->towers[i].device ? tower->device : NULL;
+    }
+    shown->images_per_second =
+        follow(fresh ? wire_unknown() : shown->images_per_second, step->images_per_second);
+    shown->step_seconds = follow(fresh ? wire_unknown() : shown->step_seconds, step->seconds);
+    shown->step = *step;
+    shown->step.noise_scale = noise;
+    shown->step.towers = NULL;
+    snprintf(shown->applied, sizeof shown->applied, "%s", step->applied ? step->applied : "");
+    shown->step.applied = step->applied && *step->applied ? shown->applied : NULL;
+    shown->have = true;
+    return true;
+}
+
+double shown_update(struct shown *shown, const struct run_state *state, uint64_t generation, double now,
+                    double interval) {
+    bool another = generation != shown->generation;
+    if (!another && state->events == shown->taken_events)
+        return INFINITY;
+    if (state->step.kind != EVENT_STEP) {
+        if (another)
+            shown->have = false;
+        shown->generation = generation;
+        shown->taken_events = state->events;
+        return INFINITY;
+    }
+    if (!another && shown->have && state->step.step.step == shown->step.step) {
+        shown->taken_events = state->events;
+        return INFINITY;
+    }
+    double wait = shown->have && !another ? shown->taken_at + interval - now : 0;
+    if (wait > 0)
+        return wait;
+    if (!take(shown, &state->step.step, another || !shown->have))
+        return interval;
+    shown->generation = generation;
+    shown->taken_events = state->events;
+    shown->taken_at = now;
+    return INFINITY;
+}
+
+/* ---- judging */
+
+static bool off(double a, double b) {
+    return isfinite(a) && isfinite(b) && fabs(a - b) > SUM_TOLERANCE * fmax(fabs(a), fabs(b)) + 1e-9;
+}
+
+/* The mean distance of a tower's loss from the average over the last points that have the same towers. */
+static bool mean_distance(const struct run_state *state, int towers, int tower, double *out) {
+    double sum = 0;
+    int count = 0;
+    for (int64_t i = state->point_count - 1; i >= 0 && count < STRAY_POINTS; i--, count++) {
+        const struct state_curve_point *point = &state->points[i];
+        if (point->tower_count != towers)
+            break;
+        double distance = (double)state->tower_points[point->first_tower + tower].loss - point->loss;
+        if (!isfinite(distance))
+            return false;
+        sum += distance;
+    }
+    *out = count ? sum / count : 0;
+    return count >= STRAY_POINTS_MIN;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The tower whose loss keeps away from the others', or -1. */
+static int straying(const struct shown *shown, const struct run_state *state, double *distance) {
+    enum { MOST = 256 };
+    double distances[MOST], sizes[MOST];
+    int n = shown->tower_count, worst = 0;
+    if (n < 3 || n > MOST)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        if (!mean_distance(state, n, i, &distances[i]))
+            return -1;
+        sizes[i] = fabs(distances[i]);
+        if (sizes[i] > fabs(distances[worst]))
+            worst = i;
+    }
+    *distance = distances[worst];
+    double size = fabs(distances[worst]);
+    qsort(sizes, (size_t)n, sizeof *sizes, by_value);
+    double usual = sizes[(n - 1) / 2];
+    return size > STRAY_TIMES * usual && size > STRAY_SHARE * fabs(shown->step.loss) ? worst : -1;
+}
+
+static int not_finite(const struct shown *shown) {
+    for (int i = 0; i < shown->tower_count; i++) {
+        const struct event_step_tower *t = &shown->towers[i].figures;
+        if ((!wire_is_unknown(t->loss) && !isfinite(t->loss)) ||
+            (!wire_is_unknown(t->grad_norm) && !isfinite(t->grad_norm)))
+            return i;
+    }
+    return -1;
+}
+
+static enum shown_finding judge_sums(const struct shown *shown, char *out, size_t size) {
+    double sum = 0, images = 0;
+    for (int i = 0; i < shown->tower_count; i++) {
+        const struct event_step_tower *t = &shown->towers[i].figures;
+        if (t->images <= 0)
+            continue;
+        if (off(t->weight_decay, shown->step.weight_decay)) {
+            snprintf(out, size, "weight decay differs between towers: their parameters are not the same");
+            return FINDING_WARNING;
+        }
+        sum += t->loss * (double)t->images;
+        images += (double)t->images;
+    }
+    if (images > 0 && off(sum / images, shown->step.loss)) {
+        snprintf(out, size, "the average, %.4f, is not the mean of the towers' losses, %.4f",
+                 shown->step.loss, sum / images);
+        return FINDING_WARNING;
+    }
+    return FINDING_NONE;
+}
+
+static enum shown_finding judge_shards(const struct shown *shown, char *out, size_t size) {
+    int64_t least = INT64_MAX, most = 0;
+    double plain = 0;
+    for (int i = 0; i < shown->tower_count; i++) {
+        const struct event_step_tower *t = &shown->towers[i].figures;
+        if (t->images == WIRE_UNKNOWN_INT)
+            return FINDING_NONE;
+        least = t->images < least ? t->images : least;
+        most = t->images > most ? t->images : most;
+        plain += t->loss / shown->tower_count;
+    }
+    if (shown->tower_count < 2 || least == most)
+        return FINDING_NONE;
+    if (least == 0) {
+        snprintf(out, size, "a tower without images this step has no weight in the average");
+    } else {
+        char text[FORMAT_SIZE];
+        format_fixed(text, plain, 6, 4);
+        snprintf(out, size, "uneven shards: each tower counts by its images; the plain mean would say %s",
+                 text);
+    }
+    return FINDING_REMARK;
+}
+
+enum shown_finding shown_judge(const struct shown *shown, const struct run_state *state, char *out,
+                               size_t size, int *tower) {
+    *tower = -1;
+    *out = 0;
+    if (!shown->have)
+        return FINDING_NONE;
+    if (shown->step.applied) {
+        snprintf(out, size, "a wrong rule is in force: %s (why restore takes it back)", shown->step.applied);
+        return FINDING_WARNING;
+    }
+    if ((*tower = not_finite(shown)) >= 0) {
+        snprintf(out, size, "tower %d: its loss or gradient is not finite", *tower);
+        return FINDING_WARNING;
+    }
+    double distance = 0;
+    if ((*tower = straying(shown, state, &distance)) >= 0) {
+        snprintf(out, size, "tower %d strays: its loss is %.3f %s the average of late", *tower,
+                 fabs(distance), distance > 0 ? "above" : "below");
+        return FINDING_WARNING;
+    }
+    enum shown_finding finding = judge_sums(shown, out, size);
+    return finding != FINDING_NONE ? finding : judge_shards(shown, out, size);
+}

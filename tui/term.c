@@ -1,0 +1,445 @@
+#include "tui/term.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
+#include <term.h>
+
+#include "tui/palette.h"
+
+/* Signal handlers can only reach what is static; all of it is here. */
+static struct {
+    SCREEN *screen;
+    bool open, synchronized, cursor_shown;
+    int colours;
+    enum glyphs glyphs;
+    int saved_stderr, aside; /* standard error as it was, and where it goes meanwhile; -1: not moved */
+    sigset_t waiting_mask;   /* signals that are blocked but while waiting */
+    cchar_t looks[STYLES];   /* attributes and pair of each style, with a space */
+} term = {.saved_stderr = -1, .aside = -1};
+
+static struct termios before;   /* the terminal's modes before us */
+static char restore_bytes[256]; /* what gives the screen back, for a crash */
+static size_t restore_length;
+static volatile sig_atomic_t leave_signal, continued;
+static int wake[2] = {-1, -1}; /* a pipe that ends the waiting */
+
+static const int leave_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM};
+enum { LEAVE_SIGNALS = 4, CRASH_SIGNALS = 6 };
+static struct sigaction old_actions[LEAVE_SIGNALS + CRASH_SIGNALS + 1];
+
+/* ---- signals */
+
+/* Told to go while the loop is stuck in a write to a terminal that takes nothing: SIGALRM ends it. */
+static void on_leave(int number) {
+    int saved = errno;
+    leave_signal = number;
+    if (number != SIGINT)
+        alarm(1);
+    if (wake[1] >= 0 && write(wake[1], "x", 1) < 0) {
+        /* the pipe is full: the loop has enough to wake it */
+    }
+    errno = saved;
+}
+
+static void on_continue(int number) {
+    (void)number;
+    continued = 1;
+}
+
+/* Only what is safe in a signal handler: give the terminal back, then die of the same signal. */
+static void on_crash(int number) {
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    if (flags >= 0)
+        fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK);
+    if (write(STDOUT_FILENO, restore_bytes, restore_length) < 0) {
+        /* the terminal is gone: nothing to give back */
+    }
+    if (flags >= 0)
+        fcntl(STDOUT_FILENO, F_SETFL, flags);
+    tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    if (term.saved_stderr >= 0)
+        dup2(term.saved_stderr, STDERR_FILENO);
+    if (number == SIGALRM)
+        _exit(128 + leave_signal);
+    raise(number); /* SA_RESETHAND: the second one is the end */
+}
+
+static void take_signals(void) {
+    struct sigaction action = {.sa_handler = on_leave};
+    sigfillset(&action.sa_mask);
+    int n = 0;
+    for (int i = 0; i < LEAVE_SIGNALS; i++) {
+        sigaction(leave_signals[i], NULL, &old_actions[n]);
+        /* Ignored by whoever started us (nohup): a hang-up is then seen by the terminal's end of file. */
+        if (old_actions[n++].sa_handler != SIG_IGN || leave_signals[i] == SIGINT)
+            sigaction(leave_signals[i], &action, NULL);
+    }
+    action.sa_handler = on_crash;
+    action.sa_flags = (int)SA_RESETHAND | SA_NODEFER;
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < CRASH_SIGNALS; i++)
+        sigaction(crash_signals[i], &action, &old_actions[n++]);
+    action.sa_handler = on_continue;
+    action.sa_flags = 0;
+    sigaction(SIGCONT, &action, &old_actions[n++]);
+}
+
+static void give_signals_back(void) {
+    int n = 0;
+    alarm(0);
+    for (int i = 0; i < LEAVE_SIGNALS; i++)
+        sigaction(leave_signals[i], &old_actions[n++], NULL);
+    for (int i = 0; i < CRASH_SIGNALS; i++)
+        sigaction(crash_signals[i], &old_actions[n++], NULL);
+    sigaction(SIGCONT, &old_actions[n++], NULL);
+}
+
+int term_signal(void) {
+    return leave_signal;
+}
+
+/* ---- standard error */
+
+static void put_stderr_aside(void) {
+    term.aside = memfd_create("towerscope-stderr", MFD_CLOEXEC);
+    term.saved_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (term.aside >= 0 && term.saved_stderr >= 0)
+        dup2(term.aside, STDERR_FILENO);
+}
+
+static void bring_stderr_back(void) {
+    if (term.aside >= 0 && term.saved_stderr >= 0) {
+        fflush(stderr);
+        dup2(term.saved_stderr, STDERR_FILENO);
+        char bytes[4096];
+        lseek(term.aside, 0, SEEK_SET);
+        for (ssize_t n; (n = read(term.aside, bytes, sizeof bytes)) > 0;)
+            if (write(STDERR_FILENO, bytes, (size_t)n) != n)
+                break;
+    }
+    if (term.aside >= 0)
+        close(term.aside);
+    if (term.saved_stderr >= 0)
+        close(term.saved_stderr);
+    term.aside = term.saved_stderr = -1;
+}
+
+/* ---- opening */
+
+enum status term_check(void) {
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return status_fail(
+            STATUS_UNSUPPORTED,
+            "standard %s is no terminal, and the console needs one; without it use \"towerscope train\", "
+            "\"towerscope ls\" or \"towerscope ctl NAME status\"",
+            isatty(STDIN_FILENO) ? "output" : "input");
+    return STATUS_OK;
+}
+
+static SCREEN *open_screen(void) {
+    /* What is set, then what most terminals understand: an unknown TERM is no reason to give up. */
+    const char *own = getenv("TERM");
+    const char *const names[] = {own && *own ? own : "dumb", "xterm-256color", "xterm", "vt100"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        SCREEN *screen = newterm(names[i], stdout, stdin);
+        if (screen)
+            return screen;
+    }
+    return NULL;
+}
+
+static bool has_capability(const char *name) {
+    const char *text = tigetstr(name);
+    return text && text != (const char *)-1 && *text; /* NOLINT: terminfo's own sign for "no string" */
+}
+
+/* Terminfo strings without their padding ("$<5>"), to write from a signal handler. */
+static void remember_restore(const char *name) {
+    const char *text = tigetstr(name);
+    if (!text || text == (const char *)-1) /* NOLINT */
+        return;
+    while (*text && restore_length < sizeof restore_bytes) {
+        if (text[0] == '$' && text[1] == '<' && strchr(text, '>')) {
+            text = strchr(text, '>') + 1;
+            continue;
+        }
+        restore_bytes[restore_length++] = *text++;
+    }
+}
+
+static enum glyphs choose_glyphs(enum glyph_choice choice) {
+    bool utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+    const char *name = getenv("TERM");
+    if (choice == GLYPH_ASCII || (choice == GLYPH_AUTO && !utf8))
+        return GLYPHS_ASCII;
+    if (choice == GLYPH_BLOCK)
+        return GLYPHS_BLOCK;
+    /* The Linux console has 512 characters, braille not among them. */
+    if (choice == GLYPH_AUTO && name && !strcmp(name, "linux"))
+        return GLYPHS_BLOCK;
+    return GLYPHS_BRAILLE;
+}
+
+static int count_colours(void) {
+    const char *none = getenv("NO_COLOR");
+    if ((none && *none) || !has_colors() || start_color() == ERR)
+        return 0;
+    use_default_colors();
+    return COLORS >= 256 ? 256 : COLORS >= 8 ? 8 : 0;
+}
+
+void term_restyle(const struct preferences *preferences) {
+    bool light = preferences->theme == THEME_LIGHT ||
+                 (preferences->theme == THEME_AUTO && palette_light(getenv("COLORFGBG")));
+    for (int i = 0; i < STYLES; i++) {
+        struct look look = palette_look(preferences->palette, (enum style)i, term.colours, light);
+        attr_t attributes =
+            (look.bold ? WA_BOLD : 0) | (look.faint ? WA_DIM : 0) | (look.reverse ? WA_REVERSE : 0);
+        short pair = 0;
+        if (term.colours > 0 && (look.foreground >= 0 || look.background >= 0)) {
+            pair = (short)(i + 1);
+            init_pair(pair, (short)look.foreground, (short)look.background);
+        }
+        setcchar(&term.looks[i], L" ", attributes, pair, NULL);
+    }
+    term.glyphs = choose_glyphs(preferences->glyphs);
+    term.synchronized = preferences->synchronized && term.colours >= 256;
+}
+
+static void set_modes(void) {
+    cbreak();
+    noecho();
+    nonl();
+    intrflush(stdscr, FALSE);
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    scrollok(stdscr, FALSE);
+    leaveok(stdscr, FALSE);
+    if (!getenv("ESCDELAY"))
+        set_escdelay(25);
+    curs_set(0);
+    term.cursor_shown = false;
+}
+
+enum status term_open(const struct preferences *preferences) {
+    STATUS_TRY(term_check());
+    /* Only characters: a decimal point stays a point. */
+    setlocale(LC_CTYPE, "");
+    if (tcgetattr(STDIN_FILENO, &before))
+        return status_fail(STATUS_UNSUPPORTED, "the terminal's modes can't be read: %s", strerror(errno));
+    if (pipe2(wake, O_CLOEXEC | O_NONBLOCK))
+        return status_fail(STATUS_IO, "no pipe: %s", strerror(errno));
+    leave_signal = continued = 0;
+    take_signals();
+    unsetenv("LINES"); /* exported, they would freeze the size */
+    unsetenv("COLUMNS");
+    term.screen = open_screen();
+    if (!term.screen || !has_capability("cup")) {
+        const char *name = getenv("TERM");
+        if (term.screen) {
+            endwin();
+            delscreen(term.screen);
+            term.screen = NULL;
+        }
+        give_signals_back();
+        close(wake[0]);
+        close(wake[1]);
+        wake[0] = wake[1] = -1;
+        return status_fail(STATUS_UNSUPPORTED, "the terminal (TERM=%s) can't place a cursor",
+                           name ? name : "");
+    }
+    term.open = true;
+    restore_length = 0;
+    remember_restore("sgr0");
+    remember_restore("rmkx");
+    remember_restore("rmcup");
+    remember_restore("cnorm");
+    put_stderr_aside();
+    set_modes();
+    term.colours = count_colours();
+    term_restyle(preferences);
+    /* ncurses changes its mind about size and foreground only while we wait. */
+    sigset_t block;
+    sigemptyset(&block);
+    sigaddset(&block, SIGWINCH);
+    sigaddset(&block, SIGTSTP);
+    sigaddset(&block, SIGCONT);
+    sigprocmask(SIG_BLOCK, &block, &term.waiting_mask);
+    return STATUS_OK;
+}
+
+void term_close(void) {
+    if (!term.open)
+        return;
+    term.open = false;
+    curs_set(1);
+    endwin();
+    /* Some terminals bring the hidden cursor back with the old screen; say it again after. */
+    if (write(STDOUT_FILENO, restore_bytes, restore_length) < 0) {
+        /* the terminal is gone */
+    }
+    delscreen(term.screen);
+    term.screen = NULL;
+    sigprocmask(SIG_SETMASK, &term.waiting_mask, NULL);
+    give_signals_back();
+    close(wake[0]);
+    close(wake[1]);
+    wake[0] = wake[1] = -1;
+    bring_stderr_back();
+}
+
+/* ---- input */
+
+static unsigned signals_news(void) {
+    unsigned news = 0;
+    char drain[64];
+    while (read(wake[0], drain, sizeof drain) > 0) {
+    }
+    if (leave_signal)
+        news |= leave_signal == SIGHUP ? TERM_GONE : TERM_LEAVE;
+    if (continued) {
+        continued = 0;
+        term_distrust();
+        news |= TERM_REPAINT;
+    }
+    return news;
+}
+
+unsigned term_wait(int fd, bool writing, double seconds) {
+    struct pollfd polled[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                               {.fd = wake[0], .events = POLLIN},
+                               {.fd = fd, .events = (short)(POLLIN | (writing ? POLLOUT : 0))}};
+    struct timespec limit = {0, 0};
+    bool endless = !(seconds < 1e6);
+    if (!endless && seconds > 0) {
+        limit.tv_sec = (time_t)seconds;
+        limit.tv_nsec = (long)((seconds - (double)limit.tv_sec) * 1e9);
+    }
+    int ready = ppoll(polled, 3, endless ? NULL : &limit, &term.waiting_mask);
+    unsigned news = signals_news();
+    if (ready < 0) /* a signal: perhaps SIGWINCH, which ncurses tells as a key */
+        return news | TERM_KEYS;
+    if (polled[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+        news |= TERM_GONE;
+    else if (polled[0].revents & POLLIN)
+        news |= TERM_KEYS;
+    if (polled[2].revents)
+        news |= TERM_SOURCE;
+    return news;
+}
+
+static int special(wint_t key) {
+    static const struct {
+        int curses, press;
+    } keys[] = {
+        {KEY_UP, PRESS_UP},         {KEY_DOWN, PRESS_DOWN},
+        {KEY_LEFT, PRESS_LEFT},     {KEY_RIGHT, PRESS_RIGHT},
+        {KEY_PPAGE, PRESS_PAGE_UP}, {KEY_NPAGE, PRESS_PAGE_DOWN},
+        {KEY_HOME, PRESS_HOME},     {KEY_END, PRESS_END},
+        {KEY_DC, PRESS_DELETE},     {KEY_BACKSPACE, PRESS_BACKSPACE},
+        {KEY_ENTER, PRESS_ENTER},   {KEY_RESIZE, PRESS_RESIZE},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if ((wint_t)keys[i].curses == key)
+            return keys[i].press;
+    return PRESS_NONE;
+}
+
+int term_key(void) {
+    for (;;) {
+        wint_t key = 0;
+        int kind = get_wch(&key);
+        if (kind == ERR)
+            return PRESS_NONE;
+        int press = kind == KEY_CODE_YES ? special(key) : key == '\r' ? PRESS_ENTER : (int)key;
+        if (press != PRESS_NONE)
+            return press;
+    }
+}
+
+/* ---- output */
+
+void term_size(int *rows, int *cols) {
+    getmaxyx(stdscr, *rows, *cols);
+    *rows = *rows < 1 ? 1 : *rows;
+    *cols = *cols < 1 ? 1 : *cols;
+}
+
+enum glyphs term_glyphs(void) {
+    return term.glyphs;
+}
+
+void term_put(int row, int col, const struct cell *cell) {
+    wchar_t text[2] = {(wchar_t)cell->rune, 0};
+    if (cell->rune == 0)
+        return; /* the right half of a wide character */
+    if (cell->rune >= 0x80 && wcwidth(text[0]) != rune_width(cell->rune))
+        text[0] = '?'; /* the locale has other ideas of its width, or of the character */
+    wchar_t space[CCHARW_MAX + 1];
+    attr_t attributes;
+    short pair;
+    cchar_t out;
+    getcchar(&term.looks[cell->style < STYLES ? cell->style : STYLE_PLAIN], space, &attributes, &pair, NULL);
+    setcchar(&out, text, attributes, pair, NULL);
+    mvadd_wch(row, col, &out);
+}
+
+static void write_all(const char *bytes) {
+    if (write(STDOUT_FILENO, bytes, strlen(bytes)) < 0) {
+        /* the next wait sees what is wrong with the terminal */
+    }
+}
+
+void term_show(int cursor_row, int cursor_col) {
+    bool wanted = cursor_row >= 0;
+    if (wanted != term.cursor_shown) {
+        curs_set(wanted);
+        term.cursor_shown = wanted;
+    }
+    move(wanted ? cursor_row : LINES - 1, wanted ? cursor_col : COLS - 1);
+    wnoutrefresh(stdscr);
+    if (term.synchronized)
+        write_all("\033[?2026h");
+    doupdate();
+    if (term.synchronized)
+        write_all("\033[?2026l");
+}
+
+void term_distrust(void) {
+    clearok(curscr, TRUE);
+}
+
+bool term_has_room(void) {
+    struct pollfd polled = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&polled, 1, 0) <= 0 ? false : (polled.revents & POLLOUT) != 0;
+}
+
+int64_t term_bytes_written(void) {
+    FILE *file = fopen("/proc/self/io", "re");
+    if (!file)
+        return -1;
+    char line[128];
+    long long bytes = -1;
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "wchar: %lld", &bytes) == 1)
+            break;
+    fclose(file);
+    return bytes;
+}
