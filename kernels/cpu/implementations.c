@@ -2,7 +2,8 @@
 
 const struct cpu_implementation *const *cpu_implementations(enum cpu_isa isa) {
     /* For every instruction set; the most specialised first. */
-    static const struct cpu_implementation *const all[] = {&winograd_5x5_implementation,
+    static const struct cpu_implementation *const all[] = {&conv_pool_implementation,
+                                                           &winograd_5x5_implementation,
                                                            &winograd_3x3_implementation,
                                                            &lrn_pool_implementation,
                                                            &lrn_implementation,

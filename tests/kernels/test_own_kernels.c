@@ -161,23 +161,56 @@ static void test_winograd_refuses(void **state) {
         assert_int_equal(taken_by("winograd-4x4-5x5", &ops[i], 1), 0);
 }
 
-/* cifar10's second block: forward bytes whatever the shard. */
+/* A first block: conv, bias, ReLU, pool and, with lrn, LRN. */
+static int first_block(struct op *ops, struct op conv, struct op pool, bool lrn) {
+    ops[0] = conv;
+    ops[1] = make_bias(conv.out);
+    ops[2] = make_relu(conv.out);
+    ops[3] = pool;
+    if (lrn)
+        ops[4] = make_lrn(pool.out, 4, 1, 0.1, 0.75);
+    return lrn ? 5 : 4;
+}
+
+static void test_conv_pool(void **state) {
+    (void)state;
+    const char *force = "conv-pool-lrn";
+    struct op ops[5], conv;
+    for (int channels = 1; channels <= 4; channels++)
+        for (int lrn = 0; lrn < 2; lrn++) {
+            conv = make_conv((struct shape){9, 7, channels}, 16, 5, 1);
+            check(force, ops, first_block(ops, conv, make_max_pool(conv.out, 3, 2), lrn), 5, false);
+        }
+    conv = make_conv((struct shape){24, 24, 3}, 64, 5, 1);
+    check(force, ops, first_block(ops, conv, make_max_pool(conv.out, 3, 2), true), 2, false);
+    conv = conv_with_padding((struct shape){12, 17, 1}, 48, 5, 0, 0, 0, 0);
+    check(force, ops, first_block(ops, conv, make_max_pool(conv.out, 2, 2), false), 3, false);
+    conv = conv_with_padding((struct shape){8, 10, 3}, 32, 5, 4, 1, 2, 3);
+    check(force, ops, first_block(ops, conv, pool_with_padding(conv.out, 4, 3, 1, 2, 1), true), 3, false);
+    check(force, ops, first_block(ops, conv, make_max_pool(conv.out, 2, 5), true), 5, false);
+    check(force, ops, first_block(ops, conv, make_max_pool(conv.out, 5, 4), false), 2, false);
+    conv = make_conv((struct shape){8, 8, 5}, 16, 5, 1);
+    assert_int_equal(taken_by(force, ops, first_block(ops, conv, make_max_pool(conv.out, 3, 2), true)), 0);
+}
+
+/* Blocks as in cifar10, one after the other: forward bytes whatever the shard. */
 static void test_shards(void **state) {
     (void)state;
-    struct shape in = {10, 6, 16};
-    struct op ops[8] = {make_conv(in, 64, 5, 1)};
-    ops[1] = make_bias(ops[0].out);
-    ops[2] = make_relu(ops[0].out);
-    ops[3] = make_lrn(ops[0].out, 4, 1, 0.001 / 9, 0.75);
-    ops[4] = make_max_pool(ops[0].out, 3, 2);
-    ops[5] = make_conv(ops[4].out, 16, 3, 1);
-    ops[6] = make_lrn(ops[5].out, 4, 1, 0.1, 0.75);
+    struct op ops[12], conv = make_conv((struct shape){14, 11, 3}, 16, 5, 1);
+    first_block(ops, conv, make_max_pool(conv.out, 3, 2), true);
+    ops[5] = make_conv(ops[4].out, 64, 5, 1);
+    ops[6] = make_bias(ops[5].out);
+    ops[7] = make_relu(ops[5].out);
+    ops[8] = make_lrn(ops[5].out, 4, 1, 0.001 / 9, 0.75);
+    ops[9] = make_max_pool(ops[5].out, 3, 2);
+    ops[10] = make_conv(ops[9].out, 16, 3, 1);
+    ops[11] = make_lrn(ops[10].out, 4, 1, 0.1, 0.75);
     for (int threads = 1; threads <= 4; threads += 3) {
         struct op_check one = {.device = "cpu",
                                .isa = isa_name(tested),
                                .threads = threads,
                                .ops = ops,
-                               .count = 7,
+                               .count = 12,
                                .images = 37,
                                .tolerance = 1e-5,
                                .seed = 3};
@@ -197,7 +230,7 @@ int main(void) {
             cmocka_unit_test(test_lrn),          cmocka_unit_test(test_max_pool),
             cmocka_unit_test(test_lrn_pool),     cmocka_unit_test(test_winograd_5x5),
             cmocka_unit_test(test_winograd_3x3), cmocka_unit_test(test_winograd_refuses),
-            cmocka_unit_test(test_shards),
+            cmocka_unit_test(test_conv_pool),    cmocka_unit_test(test_shards),
         };
         failed |= cmocka_run_group_tests(tests, NULL, NULL);
     }

@@ -1,33 +1,14 @@
 #include "kernels/cpu/isa/max_pool.h"
 #include "kernels/cpu/isa/lrn_pixel.h"
-#include "kernels/cpu/isa/vec.h"
+#include "kernels/cpu/isa/max_pool_window.h"
 
-/* Where a window meets the image in one direction: taps first .. end - 1 are inside, tap t at start + t. */
-struct reach {
-    int start, first, end;
-};
-
-INLINE struct reach reach_of(int position, int stride, int pad, int kernel, int size) {
-    int start = position * stride - pad;
-    return (struct reach){start, start < 0 ? -start : 0, start + kernel > size ? size - start : kernel};
-}
-
-/* One window of `count` channels. at[u]: row u of the window, where its tap 0 lies. */
 INLINE void pool_vector(const float *const *at, ptrdiff_t channels, int kernel_w, const int row,
                         const int row_end, const int column, const int column_end, float *y, uint8_t *won,
                         const int count) {
-    vec best = vec_load_some(at[row] + column * channels, count);
-    vec_int winner = vec_set_int(row * kernel_w + column);
-    for (int u = row; u < row_end; u++)
-        for (int v = column; v < column_end; v++) {
-            vec candidate = vec_load_some(at[u] + v * channels, count);
-            vec_mask wins = vec_not_at_most(candidate, best) & vec_is_number(best);
-            best = vec_select(wins, candidate, best);
-            winner = vec_select_int(wins, vec_set_int(u * kernel_w + v), winner);
-        }
-    vec_store_some(y, best, count);
+    struct pooled pooled = pool_window(at, channels, kernel_w, row, row_end, column, column_end, count);
+    vec_store_some(y, pooled.best, count);
     if (won)
-        vec_store_bytes_some(won, winner, count);
+        vec_store_bytes_some(won, pooled.winner, count);
 }
 
 /* One output row. image_row[u]: the image's row rows.start + u, for u in reach. */

@@ -11,22 +11,25 @@
  *         0    1    1   -17/4  -17/4    1    1   0     and with - + for odd columns
  *         0   1/2  1/4   -5/2   -5/4    2    1   0     likewise
  *         0    2    4    -5/2    -5    1/2   1   0     likewise
- *         0   -1    0    21/4     0   -21/4  0   1  */
-INLINE void points_input(const vec d[8], vec y[8]) {
-    y[0] = (d[0] - d[6]) + 5.25f * (d[4] - d[2]);
-    y[7] = (d[7] - d[1]) + 5.25f * (d[3] - d[5]);
-    vec even = (d[2] + d[6]) - 4.25f * d[4], odd = (d[1] + d[5]) - 4.25f * d[3];
-    y[1] = even + odd;
-    y[2] = even - odd;
-    even = d[6] - 1.25f * d[4] + 0.25f * d[2];
-    odd = (d[5] + d[5]) - 2.5f * d[3] + 0.5f * d[1];
-    y[3] = even + odd;
-    y[4] = even - odd;
-    even = d[6] - 5 * d[4] + 4 * d[2];
-    odd = (d[1] + d[1]) - 2.5f * d[3] + 0.5f * d[5];
-    y[5] = even + odd;
-    y[6] = even - odd;
-}
+ *         0   -1    0    21/4     0   -21/4  0   1
+ * for any type of vector. */
+#define POINTS_INPUT(name, type)                                                                             \
+    INLINE void name(const type d[8], type y[8]) {                                                           \
+        y[0] = (d[0] - d[6]) + 5.25f * (d[4] - d[2]);                                                        \
+        y[7] = (d[7] - d[1]) + 5.25f * (d[3] - d[5]);                                                        \
+        type even = (d[2] + d[6]) - 4.25f * d[4], odd = (d[1] + d[5]) - 4.25f * d[3];                        \
+        y[1] = even + odd;                                                                                   \
+        y[2] = even - odd;                                                                                   \
+        even = d[6] - 1.25f * d[4] + 0.25f * d[2];                                                           \
+        odd = (d[5] + d[5]) - 2.5f * d[3] + 0.5f * d[1];                                                     \
+        y[3] = even + odd;                                                                                   \
+        y[4] = even - odd;                                                                                   \
+        even = d[6] - 5 * d[4] + 4 * d[2];                                                                   \
+        odd = (d[1] + d[1]) - 2.5f * d[3] + 0.5f * d[5];                                                     \
+        y[5] = even + odd;                                                                                   \
+        y[6] = even - odd;                                                                                   \
+    }
+POINTS_INPUT(points_input, vec)
 
 /* The polynomial with coefficients w at each point, over the product of that point's distances to the others:
  * G w, lines s (1 p p^2 ...) with s = 1, -2/9, 1/90, 32/45 for p = 0, +-1, +-2, +-1/2, and (0 ... 0 1). n: 4
