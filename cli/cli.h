@@ -25,6 +25,7 @@ struct subcommand {
 int cli_fail(enum status status);
 
 int command_data(int argc, char **argv);
+int command_eval(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_train(int argc, char **argv);

@@ -112,8 +112,9 @@ static enum status read_option(struct reading *r, int argc, char **argv, int *i)
     return read_extra(r, which, value);
 }
 
-enum status options_read(int argc, char **argv, struct run_options *out) {
+enum status options_read_word(int argc, char **argv, struct run_options *out, char *word, size_t size) {
     *out = (struct run_options){0};
+    *word = 0;
     struct reading r = {.out = out};
     settings_clear(&r.file);
     settings_clear(&r.flags);
@@ -125,13 +126,11 @@ enum status options_read(int argc, char **argv, struct run_options *out) {
         else if (argv[i][0] == '-')
             return status_fail(STATUS_BAD_INPUT, "there is no option %s; options begin with two dashes",
                                argv[i]);
-        else if (*out->name)
-            return status_fail(STATUS_BAD_INPUT, "two run names, \"%s\" and \"%s\"; one is enough", out->name,
+        else if (*word)
+            return status_fail(STATUS_BAD_INPUT, "two run names, \"%s\" and \"%s\"; one is enough", word,
                                argv[i]);
-        else {
-            STATUS_TRY(run_name_check(argv[i]));
-            memcpy(out->name, argv[i], strlen(argv[i]) + 1);
-        }
+        else
+            STATUS_TRY(copy_text(word, size, "the name", argv[i]));
     }
     struct settings environment;
     settings_clear(&environment);
@@ -141,5 +140,29 @@ enum status options_read(int argc, char **argv, struct run_options *out) {
     out->settings = r.file;
     settings_overlay(&out->settings, &environment);
     settings_overlay(&out->settings, &r.flags);
+    return STATUS_OK;
+}
+
+enum status options_read(int argc, char **argv, struct run_options *out) {
+    char word[1024]; /* too long a name is for run_name_check() to refuse */
+    STATUS_TRY(options_read_word(argc, argv, out, word, sizeof word));
+    if (*word)
+        STATUS_TRY(run_name_check(word));
+    snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, word);
+    return STATUS_OK;
+}
+
+enum status options_only(const struct run_options *options, const char *command, const char *const *keys,
+                         int count) {
+    int all;
+    const struct setting_key *table = settings_keys(&all);
+    for (int i = 0; i < all; i++) {
+        bool wanted = !(options->settings.given >> i & 1);
+        for (int k = 0; k < count && !wanted; k++)
+            wanted = !strcmp(keys[k], table[i].key);
+        if (!wanted)
+            return status_fail(STATUS_BAD_INPUT, "%s has no option --%s; the nearest is --%s", command,
+                               table[i].key, text_nearest(table[i].key, keys, count));
+    }
     return STATUS_OK;
 }

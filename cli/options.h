@@ -1,4 +1,5 @@
-/* The command line of `run` and `train`: every setting of the table as --KEY VALUE, and a few words more. */
+/* The command line of `run`, `train` and their like: every setting of the table as --KEY VALUE, and a few
+ * words more. */
 #ifndef TOWERSCOPE_CLI_OPTIONS_H
 #define TOWERSCOPE_CLI_OPTIONS_H
 
@@ -13,6 +14,13 @@ struct run_options {
 
 /* Read argv[1..]. STATUS_BAD_INPUT, STATUS_NOT_FOUND (the config file): wrong usage, nothing was done. */
 enum status options_read(int argc, char **argv, struct run_options *out);
+
+/* The same for a command whose one word is anything, a path for example: it goes into word[size]. */
+enum status options_read_word(int argc, char **argv, struct run_options *out, char *word, size_t size);
+
+/* STATUS_BAD_INPUT when a setting was given that is not among keys[count]: `command` takes only those. */
+enum status options_only(const struct run_options *options, const char *command, const char *const *keys,
+                         int count);
 
 /* The options, for --help. */
 void options_help(FILE *file);

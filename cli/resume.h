@@ -9,6 +9,7 @@
 struct resume {
     char checkpoint[1200];         /* path; "": the run ended before its first one and begins again */
     struct checkpoint_about about; /* of the checkpoint */
+    bool only_values;              /* for an evaluation: where the run stands in its data does not matter */
     bool has_config;               /* config.ini is there */
     struct settings settings;      /* of the checkpoint, else of config.ini, with the given ones over them */
 };

@@ -52,6 +52,10 @@ static enum status open_all(const struct trainer_options *options, const struct 
     if (resume && *resume->checkpoint) {
         STATUS_TRY(checkpoint_read(resume->checkpoint, s->model, &s->from));
         complete.resume = &s->from.snapshot;
+        if (resume->only_values) { /* other data are welcome */
+            s->from.snapshot.epoch_images = s->data->train.count;
+            s->from.snapshot.progress.place = (struct loader_place){0};
+        }
     }
     complete.device = s->device;
     complete.data = s->data;

@@ -1,0 +1,106 @@
+/* `towerscope eval NAME|CHECKPOINT`: precision @ 1 and loss on the test images. */
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct evaluation_of {
+    struct run_options options;
+    char word[1024]; /* the run's name or the checkpoint's path */
+    struct resume from;
+    struct session session;
+    struct event_eval result;
+    bool evaluated;
+};
+
+static void take_result(void *context, const struct event *event, bool recorded) {
+    (void)recorded;
+    struct evaluation_of *e = context;
+    if (event->kind == EVENT_EVAL) {
+        e->result = event->eval; /* its numbers; the confusion matrix is not asked for */
+        e->evaluated = true;
+    } else if (event->kind == EVENT_ALARM && strcmp(event->alarm.level, "info") != 0)
+        fprintf(stderr, "towerscope: %s\n", event->alarm.text);
+}
+
+/* A word with a / or ending like a checkpoint is a path; anything else is a run's name. */
+static enum status find_checkpoint(struct evaluation_of *e) {
+    const char *word = e->word, *end = ".safetensors";
+    size_t length = strlen(word), tail = strlen(end);
+    struct settings *settings = &e->options.settings;
+    if (strchr(word, '/') || (length > tail && !strcmp(word + length - tail, end))) {
+        snprintf(e->from.checkpoint, sizeof e->from.checkpoint, "%s", word);
+    } else {
+        struct run_folder folder;
+        char checkpoints[820];
+        STATUS_TRY(run_folder_find(*settings->runs ? settings->runs : settings_find("runs")->fallback, word,
+                                   &folder));
+        resume_checkpoints(&folder, checkpoints, sizeof checkpoints);
+        STATUS_TRY(checkpoint_newest(checkpoints, e->from.checkpoint, sizeof e->from.checkpoint));
+    }
+    STATUS_TRY(checkpoint_look(e->from.checkpoint, &e->from.about));
+    e->from.settings = e->from.about.settings;
+    settings_overlay(&e->from.settings, settings);
+    /* nothing is trained: one tower of one image is the least memory */
+    struct settings small;
+    settings_clear(&small);
+    STATUS_TRY(settings_set(&small, "eval", "towers", "1"));
+    STATUS_TRY(settings_set(&small, "eval", "batch", "1"));
+    settings_overlay(&e->from.settings, &small);
+    return STATUS_OK;
+}
+
+static enum status evaluate(struct evaluation_of *e) {
+    STATUS_TRY(find_checkpoint(e));
+    struct trainer_options options = {
+        .settings = e->from.settings, .run_name = "eval", .sink = {take_result, e}};
+    e->from.only_values = true;
+    STATUS_TRY(session_open(&options, &e->from, &e->session));
+    return trainer_evaluate(e->session.trainer, false);
+}
+
+static void print_result(const struct evaluation_of *e) {
+    const struct event_eval *r = &e->result;
+    printf("%s: %s after %lld steps, %s\n", e->from.checkpoint, e->session.model->name, (long long)r->step,
+           r->averaged ? "the moving average of its parameters" : "its parameters");
+    printf("%s: precision @ 1 = %.4f (%lld of %lld test images), loss = %.4f\n", e->session.data->name,
+           r->precision, (long long)r->correct, (long long)r->images, r->loss);
+}
+
+static void print_help(void) {
+    printf("usage: towerscope eval NAME|CHECKPOINT [options]\n\n"
+           "Evaluates the newest checkpoint of a run, or the file given, on the test images: each is used "
+           "once. The\n"
+           "moving average of the parameters is used where there is one.\n\n"
+           "  --data NAME|PATH         other images than the run's\n"
+           "  --runs DIR               where run folders are\n"
+           "  --devices NAME           cpu, ref, cuda:0\n"
+           "  --threads N              of the processor\n"
+           "  --isa NAME               avx512, avx2 or plain\n");
+}
+
+int command_eval(int argc, char **argv) {
+    static const char *const keys[] = {"data", "runs", "devices", "threads", "isa"};
+    struct evaluation_of e = {0};
+    enum status status = options_read_word(argc, argv, &e.options, e.word, sizeof e.word);
+    if (status == STATUS_OK && e.options.help) {
+        print_help();
+        return EXIT_DONE;
+    }
+    if (status == STATUS_OK)
+        status = options_only(&e.options, "eval", keys, sizeof keys / sizeof *keys);
+    if (status == STATUS_OK && !*e.word)
+        status = status_fail(STATUS_BAD_INPUT, "eval needs the name of a run or the path of a checkpoint");
+    if (status != STATUS_OK) {
+        cli_fail(status);
+        return EXIT_USAGE;
+    }
+    status = evaluate(&e);
+    if (status == STATUS_OK)
+        print_result(&e);
+    session_close(&e.session);
+    resume_free(&e.from);
+    return status == STATUS_OK ? EXIT_DONE : cli_fail(status);
+}
