@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is added to a counter from here on does not overflow, and as a double it is exact. */
+#define WHOLE_MAX (INT64_C(1) << 53)
+
 static enum status no_memory(const char *path) {
     return status_fail(STATUS_NO_MEMORY, "%s: no memory to read it", path);
 }
@@ -120,11 +123,11 @@ static enum status read_counters(struct reader *r) {
         STATUS_TRY(find(r, &expected, &tensor));
         STATUS_TRY(safetensors_read(&r->file, tensor, &value));
         bool good = real ? isfinite(value.real) && (counter->may_be_negative || value.real >= 0)
-                         : counter->may_be_negative || value.whole >= 0;
+                         : value.whole >= 0 && value.whole <= WHOLE_MAX;
         if (!good)
-            return status_fail(STATUS_BAD_INPUT, "%s: %s is %g; %s number is expected", r->file.path,
+            return status_fail(STATUS_BAD_INPUT, "%s: %s is %.16g; %s is expected", r->file.path,
                                counter->name, real ? value.real : (double)value.whole,
-                               counter->may_be_negative ? "a finite" : "a finite, not negative");
+                               counter->may_be_negative ? "a finite number" : "a number from 0 to 2^53");
         void *at = (char *)&r->out->snapshot + counter->offset;
         if (real)
             *(double *)at = value.real;

@@ -25,7 +25,7 @@ static enum status check_same_run(const struct trainer *t) {
     if (place->position >= data->train.count)
         return status_fail(STATUS_BAD_INPUT, "the checkpoint stands at image %lld of an epoch of %lld",
                            (long long)place->position, (long long)data->train.count);
-    if (!(from->schedule.period_images > 0))
+    if (!(from->schedule.period_images >= 1e-3)) /* 2^53 images are then fewer than 2^63 periods */
         return status_fail(STATUS_BAD_INPUT, "the checkpoint's learning rate falls each %g images",
                            from->schedule.period_images);
     return STATUS_OK;

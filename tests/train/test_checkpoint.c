@@ -1,7 +1,7 @@
 /* Checkpoints: what comes back, what is refused and by which name, what stays on the disk. */
 #include "engine/base/random.h"
 #include "engine/train/checkpoint.h"
-#include "engine/wire/safetensors.h"
+#include "tests/support/checkpoint_edit.h"
 #include "tests/support/cmocka.h"
 
 #include <dirent.h>
@@ -172,57 +172,6 @@ static void test_same_bytes(void **state) {
 
 /* ---- files that are not what the model needs */
 
-/* A good checkpoint taken apart, to be put together otherwise. */
-struct apart {
-    struct safetensors file;
-    struct safetensors_tensor tensors[128];
-    struct safetensors_word words[16];
-    int tensor_count, word_count;
-};
-
-static void take_apart(struct apart *a) {
-    assert_int_equal(safetensors_open(path, &a->file), STATUS_OK);
-    a->tensor_count = a->file.tensor_count;
-    a->word_count = a->file.word_count;
-    assert_true(a->tensor_count < 127 && a->word_count < 16);
-    memcpy(a->words, a->file.words, (size_t)a->word_count * sizeof *a->words);
-    for (int i = 0; i < a->tensor_count; i++) {
-        a->tensors[i] = a->file.tensors[i];
-        void *values = malloc(a->tensors[i].bytes);
-        assert_non_null(values);
-        assert_int_equal(safetensors_read(&a->file, &a->file.tensors[i], values), STATUS_OK);
-        a->tensors[i].data = values;
-    }
-}
-
-static struct safetensors_tensor *tensor(struct apart *a, const char *name) {
-    for (int i = 0; i < a->tensor_count; i++)
-        if (strcmp(a->tensors[i].name, name) == 0)
-            return &a->tensors[i];
-    fail_msg("no tensor %s", name);
-    return NULL;
-}
-
-static void set_word(struct apart *a, const char *key, const char *value) {
-    for (int i = 0; i < a->word_count; i++)
-        if (strcmp(a->words[i].key, key) == 0) {
-            if (value)
-                a->words[i].value = value;
-            else
-                a->words[i] = a->words[--a->word_count];
-            return;
-        }
-    fail_msg("no word %s", key);
-}
-
-static void put_together(const struct apart *a) {
-    int fd = open(path, O_WRONLY | O_TRUNC);
-    assert_true(fd >= 0);
-    assert_int_equal(safetensors_write(fd, path, a->words, a->word_count, a->tensors, a->tensor_count, NULL),
-                     STATUS_OK);
-    close(fd);
-}
-
 static void expect(const struct model *model, enum status expected, const char *says) {
     struct checkpoint back;
     enum status status = checkpoint_read(path, model, &back);
@@ -232,74 +181,75 @@ static void expect(const struct model *model, enum status expected, const char *
                  status == STATUS_OK ? "" : status_text(), says);
 }
 
-static void drop_momentum(struct apart *a) {
-    *tensor(a, "conv1/biases/momentum") = a->tensors[--a->tensor_count];
+static void drop_momentum(struct checkpoint_edit *e) {
+    edit_drop(e, "conv1/biases/momentum");
 }
-static void drop_average(struct apart *a) {
-    *tensor(a, "out/weights/average") = a->tensors[--a->tensor_count];
+static void drop_average(struct checkpoint_edit *e) {
+    edit_drop(e, "out/weights/average");
 }
-static void drop_counter(struct apart *a) {
-    *tensor(a, "counters/position") = a->tensors[--a->tensor_count];
+static void drop_counter(struct checkpoint_edit *e) {
+    edit_drop(e, "counters/position");
 }
-static void rename_weights(struct apart *a) {
-    tensor(a, "out/weights")->name = "out/kernel";
+static void rename_weights(struct checkpoint_edit *e) {
+    edit_rename(e, "out/weights", "out/kernel");
 }
-static void add_stranger(struct apart *a) {
+static void add_stranger(struct checkpoint_edit *e) {
     static const float one = 1;
-    a->tensors[a->tensor_count++] = (struct safetensors_tensor){
-        .name = "conv9/weights", .type = SAFETENSORS_F32, .dims = {1}, .dim_count = 1, .data = &one};
+    edit_add(
+        e, (struct safetensors_tensor){
+               .name = "conv9/weights", .type = SAFETENSORS_F32, .dims = {1}, .dim_count = 1, .data = &one});
 }
-static void reshape(struct apart *a) {
-    struct safetensors_tensor *t = tensor(a, "conv1/weights");
+static void reshape(struct checkpoint_edit *e) {
+    struct safetensors_tensor *t = edit_tensor(e, "conv1/weights");
     t->dims[2] = 5;
     t->dims[3] = 2;
 }
-static void flatten(struct apart *a) {
-    struct safetensors_tensor *t = tensor(a, "out/weights");
+static void flatten(struct checkpoint_edit *e) {
+    struct safetensors_tensor *t = edit_tensor(e, "out/weights");
     t->dims[0] *= t->dims[1];
     t->dim_count = 1;
 }
-static void other_type(struct apart *a) {
-    tensor(a, "conv1/biases")->type = SAFETENSORS_I32;
+static void other_type(struct checkpoint_edit *e) {
+    edit_tensor(e, "conv1/biases")->type = SAFETENSORS_I32;
 }
-static void put_nan(struct apart *a) {
-    ((float *)(uintptr_t)tensor(a, "out/weights/average")->data)[7] = NAN;
+static void put_nan(struct checkpoint_edit *e) {
+    ((float *)edit_values(e, "out/weights/average"))[7] = NAN;
 }
-static void put_infinity(struct apart *a) {
-    ((float *)(uintptr_t)tensor(a, "conv1/weights")->data)[0] = -INFINITY;
+static void put_infinity(struct checkpoint_edit *e) {
+    ((float *)edit_values(e, "conv1/weights"))[0] = -INFINITY;
 }
-static void negative_step(struct apart *a) {
-    *(int64_t *)(uintptr_t)tensor(a, "counters/step")->data = -1;
+static void negative_step(struct checkpoint_edit *e) {
+    *(int64_t *)edit_values(e, "counters/step") = -1;
 }
-static void nan_schedule(struct apart *a) {
-    *(double *)(uintptr_t)tensor(a, "schedule/base")->data = NAN;
+static void nan_schedule(struct checkpoint_edit *e) {
+    *(double *)edit_values(e, "schedule/base") = NAN;
 }
-static void other_format(struct apart *a) {
-    set_word(a, "format", "pt");
+static void other_format(struct checkpoint_edit *e) {
+    edit_word(e, "format", "pt");
 }
-static void no_format(struct apart *a) {
-    set_word(a, "format", NULL);
+static void no_format(struct checkpoint_edit *e) {
+    edit_word(e, "format", NULL);
 }
-static void no_config(struct apart *a) {
-    set_word(a, "config", NULL);
+static void no_config(struct checkpoint_edit *e) {
+    edit_word(e, "config", NULL);
 }
-static void bad_config(struct apart *a) {
-    set_word(a, "config", "towers = many\n");
+static void bad_config(struct checkpoint_edit *e) {
+    edit_word(e, "config", "towers = many\n");
 }
-static void unknown_slot(struct apart *a) {
-    set_word(a, "slots", "values speed");
+static void unknown_slot(struct checkpoint_edit *e) {
+    edit_word(e, "slots", "values speed");
 }
-static void fewer_slots(struct apart *a) {
-    set_word(a, "slots", "values average");
+static void fewer_slots(struct checkpoint_edit *e) {
+    edit_word(e, "slots", "values average");
 }
-static void no_values(struct apart *a) {
-    set_word(a, "slots", "momentum average");
+static void no_values(struct checkpoint_edit *e) {
+    edit_word(e, "slots", "momentum average");
 }
 
 static void test_refusals(void **state) {
     (void)state;
     static const struct {
-        void (*edit)(struct apart *a);
+        void (*edit)(struct checkpoint_edit *e);
         enum status status;
         const char *says;
     } cases[] = {
@@ -327,22 +277,16 @@ static void test_refusals(void **state) {
     struct made m = make(3, true, true);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_OK);
-        struct apart a = {0};
-        take_apart(&a);
-        put_together(&a);
+        struct checkpoint_edit e;
+        edit_open(&e, path);
+        edit_write(&e, path);
         struct checkpoint back; /* the editing itself harms nothing */
         assert_int_equal(checkpoint_read(path, m.model, &back), STATUS_OK);
         checkpoint_free(&back);
-        void *kept[128]; /* edits may drop tensors from the list */
-        int count = a.tensor_count;
-        for (int k = 0; k < count; k++)
-            kept[k] = (void *)(uintptr_t)a.tensors[k].data;
-        cases[i].edit(&a);
-        put_together(&a);
+        cases[i].edit(&e);
+        edit_write(&e, path);
         expect(m.model, cases[i].status, cases[i].says);
-        for (int k = 0; k < count; k++)
-            free(kept[k]);
-        safetensors_close(&a.file);
+        edit_close(&e);
     }
     unmake(&m);
 }
