@@ -7,6 +7,7 @@ static const struct subcommand subcommands[] = {
     {"data", command_data, "verify, make and look at data sets"},
     {"eval", command_eval, "precision of a run or a checkpoint on the test images"},
     {"replay", command_replay, "the console on a recorded run: play, seek, speed"},
+    {"doctor", command_doctor, "devices, libraries, terminal and data sets; how a model is computed"},
     {"train", command_train, "train a network in the foreground, a line each few steps"},
     {NULL, NULL, NULL},
 };

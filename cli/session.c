@@ -10,12 +10,17 @@ static const char *given(const char *text) {
     return *text ? text : NULL;
 }
 
-static enum status open_device(const struct settings *settings, struct device_handle *out) {
+enum status session_open_device(const struct settings *settings, struct device_handle *out) {
     int threads = settings->threads > 0 ? (int)settings->threads : 0;
     const char *name = given(settings->devices), *isa = given(settings->isa);
     if (name && strchr(name, ','))
         return status_fail(STATUS_UNSUPPORTED, "devices %s: a run uses one device; name one", name);
     return name ? device_open(name, threads, isa, out) : device_open_default(threads, isa, out);
+}
+
+enum status session_open_data(const struct settings *settings, struct dataset **out) {
+    struct dataset_options options = {.seed = settings->seed >= 0 ? (uint64_t)settings->seed : 1};
+    return dataset_open(given(settings->data), &options, out);
 }
 
 /* The model: of a resumed run the one it was saved with, and no other. */
@@ -42,9 +47,8 @@ static enum status open_all(const struct trainer_options *options, const struct 
                             struct session *s) {
     const struct settings *settings = &options->settings;
     const char *model = *settings->model ? settings->model : settings_find("model")->fallback;
-    STATUS_TRY(open_device(settings, &s->device));
-    struct dataset_options data_options = {.seed = settings->seed >= 0 ? (uint64_t)settings->seed : 1};
-    STATUS_TRY(dataset_open(given(settings->data), &data_options, &s->data));
+    STATUS_TRY(session_open_device(settings, &s->device));
+    STATUS_TRY(session_open_data(settings, &s->data));
     struct model_ends ends = {s->data->train.shape.h, s->data->train.shape.w, s->data->train.shape.c,
                               s->data->classes};
     STATUS_TRY(open_model(settings, model, resume, ends, &s->model));

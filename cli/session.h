@@ -23,6 +23,10 @@ enum status session_open(const struct trainer_options *options, const struct res
                          struct session *out);
 void session_close(struct session *session);
 
+/* One part alone, as the settings name it. */
+enum status session_open_device(const struct settings *settings, struct device_handle *out);
+enum status session_open_data(const struct settings *settings, struct dataset **out);
+
 /* What is trained, on what, and the bytes of memory: a few lines for a person. */
 void session_describe(const struct session *session, FILE *to);
 

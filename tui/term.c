@@ -153,6 +153,19 @@ enum status term_check(void) {
     return STATUS_OK;
 }
 
+int term_known_colours(void) {
+    int error;
+    TERMINAL *was = set_curterm(NULL);
+    int colours = -1;
+    if (setupterm(NULL, STDOUT_FILENO, &error) == OK) {
+        colours = tigetnum("colors");
+        colours = colours < 0 ? 0 : colours; /* known, without any */
+        del_curterm(cur_term);
+    }
+    set_curterm(was);
+    return colours;
+}
+
 static SCREEN *open_screen(void) {
     /* What is set, then what most terminals understand: an unknown TERM is no reason to give up. */
     const char *own = getenv("TERM");

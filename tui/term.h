@@ -25,6 +25,10 @@ void term_close(void);
  * what is missing. Nothing is changed. */
 enum status term_check(void);
 
+/* Colours of the terminal that TERM names, as terminfo has it; -1: no such terminal is known. Needs and opens
+ * nothing. */
+int term_known_colours(void);
+
 void term_size(int *rows, int *cols);
 
 /* What plots and bars can be drawn with here. */

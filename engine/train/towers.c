@@ -27,14 +27,17 @@ enum status towers_plan(struct nets *nets, int count, const int64_t *batches, in
         add_size(need, order_shard(batches[b], count, 0, &first));
         add_size(need, order_shard(batches[b], count, count - 1, &first));
     }
+    struct net *first = NULL;
     for (int i = 0; i < need->size_count; i++) {
         struct net *net;
         STATUS_TRY(nets_get(nets, need->sizes[i], &net));
         struct net_sizes sizes = net_sizes(net);
-        if (i > 0 && sizes.prepared_bytes != need->prepared_bytes)
+        if (first && !net_shares_prepared(first, net))
             return status_fail(STATUS_INTERNAL,
-                               "plans for %d and %d images share no prepared parameters (%zu and %zu bytes)",
-                               need->sizes[0], need->sizes[i], need->prepared_bytes, sizes.prepared_bytes);
+                               "the plans for %d and %d images derive different things from the "
+                               "parameters",
+                               need->sizes[0], need->sizes[i]);
+        first = first ? first : net;
         need->prepared_bytes = sizes.prepared_bytes;
         need->arena_bytes = larger(need->arena_bytes, sizes.arena_bytes);
         need->gradient_bytes = larger(need->gradient_bytes, sizes.gradient_bytes);
