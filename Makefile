@@ -77,7 +77,7 @@ FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJ := $(B)/tests/fuzz/files.o $(if $(filter fuzz,$(SANITIZE)),,$(B)/tests/fuzz/driver.o)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all run test test-long fuzz fuzzers check-house golden bench install clean help FORCE
+.PHONY: all run test test-long fuzz fuzzers check-house golden golden-values bench install clean help FORCE
 all: $(BIN)
 	$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope
 
@@ -162,6 +162,15 @@ fuzz:
 	$(Q)$(MAKE) --no-print-directory SANITIZE=fuzz fuzzers
 	$(Q)tests/fuzz/run build/fuzz $(TIME)
 fuzzers: $(FUZZ_BIN)
+
+# a Python that has NumPy
+PYTHON ?= $(shell for p in python3 /usr/bin/python3; do $$p -c 'import numpy' 2>/dev/null && echo $$p && break; done)
+
+golden: golden-values
+
+golden-values:
+	$(Q)[ -n "$(PYTHON)" ] || { echo 'make golden-values needs Python with NumPy (Debian: python3-numpy)'; exit 1; }
+	$(Q)$(PYTHON) tests/golden/make_golden.py
 
 install: all
 	$(Q)install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/towerscope

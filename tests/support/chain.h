@@ -5,7 +5,7 @@
 
 #include "tests/support/guarded.h"
 
-enum { CHAIN_MAX = 16 };
+enum { CHAIN_MAX = 32 };
 
 struct chain_group { /* operations that one plan does */
     struct plan *plan;

@@ -12,7 +12,7 @@ struct op_check {
     const char *isa;      /* instruction set, or NULL */
     const char *force;    /* implementation, or NULL */
     int threads;          /* 0: one per processor */
-    const struct op *ops; /* at most 16, each reading the one before */
+    const struct op *ops; /* at most 32, each reading the one before */
     int count, images;
     double
         tolerance; /* of the norm of a tensor; a single value may be off by ten times that of the largest */
