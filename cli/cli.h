@@ -24,9 +24,13 @@ struct subcommand {
  */
 int cli_fail(enum status status);
 
+int command_ctl(int argc, char **argv);
 int command_data(int argc, char **argv);
-int command_eval(int argc, char **argv);
+int command_diff(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_eval(int argc, char **argv);
+int command_ls(int argc, char **argv);
+int command_protocol(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_train(int argc, char **argv);
 

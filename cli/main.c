@@ -4,8 +4,12 @@
 #include <string.h>
 
 static const struct subcommand subcommands[] = {
+    {"ctl", command_ctl, "one command to a live run"},
     {"data", command_data, "verify, make and look at data sets"},
+    {"diff", command_diff, "two records compared"},
     {"eval", command_eval, "precision of a run or a checkpoint on the test images"},
+    {"ls", command_ls, "the runs there are, and how they stand"},
+    {"protocol", command_protocol, NULL},
     {"replay", command_replay, "the console on a recorded run: play, seek, speed"},
     {"doctor", command_doctor, "devices, libraries, terminal and data sets; how a model is computed"},
     {"train", command_train, "train a network in the foreground, a line each few steps"},

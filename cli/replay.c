@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/console.h"
-#include "engine/wire/live.h"
+#include "cli/find.h"
 #include "engine/wire/lock.h"
 #include "engine/wire/record.h"
 
@@ -69,29 +69,6 @@ static enum status read_line(int argc, char **argv, struct replay_line *line) {
     return STATUS_OK;
 }
 
-/* A file or a folder as it is written, else a run of that name in the folder of runs. */
-static enum status find_record(const struct replay_line *line, char *path, size_t size) {
-    struct stat about;
-    const char *runs = line->runs ? line->runs : getenv("TOWERSCOPE_RUNS");
-    snprintf(path, size, "%s", line->what);
-    if (strchr(line->what, '/') || (!stat(path, &about) && S_ISREG(about.st_mode)))
-        return STATUS_OK;
-    snprintf(path, size, "%s/%s", runs && *runs ? runs : "runs", line->what);
-    if (!stat(path, &about))
-        return STATUS_OK;
-    struct live_run live; /* a live run may be in any folder */
-    if (live_find(line->what, NULL, &live) == STATUS_OK) {
-        snprintf(path, size, "%s", live.folder);
-        return STATUS_OK;
-    }
-    char tried[4096];
-    snprintf(tried, sizeof tried, "%s", path);
-    snprintf(path, size, "%s", line->what);
-    if (!stat(path, &about))
-        return STATUS_OK;
-    return status_fail(STATUS_NOT_FOUND, "no run or file \"%s\" (looked for %s too)", line->what, tried);
-}
-
 int command_replay(int argc, char **argv) {
     struct replay_line line = {.replay = {.at = WIRE_UNKNOWN_INT}};
     for (int i = 1; i < argc; i++)
@@ -105,7 +82,7 @@ int command_replay(int argc, char **argv) {
         return EXIT_USAGE;
     }
     char path[4096];
-    status = find_record(&line, path, sizeof path);
+    status = find_record(line.what, find_runs(line.runs), path, sizeof path);
     if (status != STATUS_OK)
         return cli_fail(status);
     struct stat about;

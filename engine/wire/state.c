@@ -8,6 +8,7 @@
 
 #include "engine/base/arena.h"
 #include "engine/base/printable.h"
+#include "engine/wire/compare.h"
 #include "engine/wire/curve.h"
 
 enum { LOG_LINES = 4000, MARKERS = 2000, SCORES = 4000, DEVICES = 256, IMAGES = 256, TOWERS = 4096 };
@@ -123,44 +124,9 @@ static enum status add_marker(struct run_state *state, enum state_marker_kind ki
     return STATUS_OK;
 }
 
-/* The step an event speaks of. */
+/* The step that a line of the log stands beside. */
 static int64_t step_of(const struct event *event) {
-    switch (event->kind) {
-    case EVENT_RUN_START:
-        return event->run_start.resumed_from;
-    case EVENT_STEP:
-        return event->step.step;
-    case EVENT_LOSSES:
-        return event->losses.step;
-    case EVENT_LAYERS:
-        return event->layers.step;
-    case EVENT_PHASE:
-        return event->phase.step;
-    case EVENT_WHY:
-        return event->why.step;
-    case EVENT_IMAGES:
-        return event->images.step;
-    case EVENT_EVAL:
-        return event->eval.step;
-    case EVENT_COMMAND:
-        return event->command.step;
-    case EVENT_TOWERS:
-        return event->towers.step;
-    case EVENT_CHECKPOINT:
-        return event->checkpoint.step;
-    case EVENT_REWIND:
-        return event->rewind.step;
-    case EVENT_NOTE:
-        return event->note.step;
-    case EVENT_ALARM:
-        return event->alarm.step;
-    case EVENT_STATE:
-        return event->state.step;
-    case EVENT_RUN_END:
-        return event->run_end.step;
-    default:
-        return WIRE_UNKNOWN_INT;
-    }
+    return event->kind == EVENT_RUN_START ? event->run_start.resumed_from : event_step(event);
 }
 
 static bool is(const char *text, const char *word) {

@@ -1,0 +1,216 @@
+#include "cli/engine.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/signals.h"
+#include "engine/wire/lock.h"
+
+static bool interrupted(void *context) {
+    (void)context;
+    return signals_asked() != 0;
+}
+
+static void emit(void *context, const struct event *event, bool recorded) {
+    struct engine *engine = context;
+    hub_emit(engine->hub, event, recorded);
+    if (engine->watch)
+        engine->watch(engine->context, event);
+}
+
+static enum status save(void *context, const struct snapshot *snapshot, struct event_checkpoint *out) {
+    struct engine *engine = context;
+    hub_flush(engine->hub); /* a checkpoint is never ahead of its record */
+    return checkpoint_save(&engine->checkpoints, snapshot, out);
+}
+
+/* ---- before the first step */
+
+static enum status open_session(struct engine *engine, const struct settings *settings, const struct resume *resume) {
+    struct trainer_options options = {
+        .settings = *settings,
+        .run_name = engine->folder.name, /* there when the run begins, as is the folder of checkpoints */
+        .sink = {emit, engine},
+        .store = {save, engine},
+        .interrupted = interrupted,
+    };
+    return session_open(&options, resume, &engine->session);
+}
+
+static enum status take_lock(struct engine *engine) {
+    enum status status = lock_take(engine->folder.path, &engine->lock);
+    return status == STATUS_BUSY ? status_fail(STATUS_REFUSED, "%s", status_text()) : status;
+}
+
+static enum status open_new(struct engine *engine, const char *runs) {
+    if (*engine->options.name)
+        STATUS_TRY(run_folder_check(runs, engine->options.name));
+    STATUS_TRY(open_session(engine, &engine->options.settings, NULL));
+    STATUS_TRY(run_folder_make(runs, engine->options.name, &engine->folder));
+    engine->folder_made = true;
+    STATUS_TRY(run_folder_config(&engine->folder, trainer_settings(engine->session.trainer)));
+    return take_lock(engine);
+}
+
+static enum status open_old(struct engine *engine, const char *runs) {
+    STATUS_TRY(run_folder_find(runs, engine->options.name, &engine->folder));
+    STATUS_TRY(take_lock(engine));
+    STATUS_TRY(resume_find(&engine->folder, &engine->options.settings, &engine->resume));
+    STATUS_TRY(open_session(engine, &engine->resume.settings, &engine->resume));
+    /* a run that was killed before it had begun may have left an empty folder */
+    return !engine->resume.has_config
+               ? run_folder_config(&engine->folder, trainer_settings(engine->session.trainer))
+               : STATUS_OK;
+}
+
+static enum status open_hub(struct engine *engine) {
+    struct hub_options options = {.say = engine->say, .context = engine->context};
+    STATUS_TRY(live_describe(engine->folder.path, &options.run));
+    return hub_open(&options, &engine->hub);
+}
+
+static enum status open_all(struct engine *engine) {
+    const struct settings *given = &engine->options.settings;
+    const char *runs = *given->runs ? given->runs : settings_find("runs")->fallback;
+    if (*engine->options.script)
+        STATUS_TRY(script_read(engine->options.script, &engine->script));
+    STATUS_TRY(given->resume ? open_old(engine, runs) : open_new(engine, runs));
+    resume_checkpoints(&engine->folder, engine->checkpoints.path, sizeof engine->checkpoints.path);
+    if (trainer_finished(engine->session.trainer)) /* resumed, and there is nothing left to do */
+        return STATUS_OK;
+    return open_hub(engine);
+}
+
+enum status engine_open(struct engine *engine) {
+    engine->lock = -1;
+    enum status status = open_all(engine);
+    if (status != STATUS_OK && engine->folder_made)
+        run_folder_unmake(&engine->folder);
+    return status;
+}
+
+void engine_close(struct engine *engine) {
+    hub_close(engine->hub);
+    session_close(&engine->session);
+    resume_free(&engine->resume);
+    script_free(&engine->script);
+    if (engine->lock >= 0)
+        close(engine->lock); /* last: who sees the lock free finds everything written */
+    engine->hub = NULL;
+    engine->lock = -1;
+}
+
+/* ---- the loop */
+
+static void refuse(struct engine *engine, const struct command *command, const char *reason) {
+    struct event event = event_new(EVENT_COMMAND);
+    event.command.id = command->id;
+    event.command.from = command->from;
+    event.command.text = command->text;
+    event.command.status = "refused";
+    event.command.step = trainer_steps(engine->session.trainer);
+    event.command.reason = reason;
+    emit(engine, &event, true);
+}
+
+static enum status apply(struct engine *engine, const struct command *command) {
+    int64_t steps = trainer_steps(engine->session.trainer);
+    if (command->at != WIRE_UNKNOWN_INT && command->at < steps) {
+        char reason[80];
+        snprintf(reason, sizeof reason, "step %lld has passed, the run is at %lld", (long long)command->at,
+                 (long long)steps);
+        refuse(engine, command, reason);
+        return STATUS_OK;
+    }
+    bool refused = false;
+    STATUS_TRY(trainer_command(engine->session.trainer, command, &refused));
+    bool steers = command->kind == COMMAND_PAUSE || command->kind == COMMAND_STEP || command->kind == COMMAND_PHASE;
+    engine->steered = engine->steered || (steers && !refused);
+    return STATUS_OK;
+}
+
+/* What is due at this step boundary: the script's commands, then the clients'. */
+static enum status take_commands(struct engine *engine) {
+    struct trainer *trainer = engine->session.trainer;
+    const struct command *scripted;
+    struct command command;
+    while ((scripted = script_take(&engine->script, trainer_steps(trainer))))
+        STATUS_TRY(trainer_command(trainer, scripted, NULL));
+    while (!trainer_stopped(trainer) && hub_take(engine->hub, trainer_steps(trainer), &command))
+        STATUS_TRY(apply(engine, &command));
+    return STATUS_OK;
+}
+
+static void wait_for_somebody(struct engine *engine) {
+    struct pollfd fds[] = {{.fd = hub_command_fd(engine->hub), .events = POLLIN},
+                           {.fd = signals_fd(), .events = POLLIN}};
+    poll(fds, 2, signals_fd() >= 0 ? -1 : 200);
+}
+
+static void measure(struct engine *engine) {
+    struct event event;
+    struct device_info info;
+    const struct device_handle *device = &engine->session.device;
+    if (device->ops->describe(device->device, &info) == STATUS_OK &&
+        telemetry_measure(&engine->telemetry, info.name, info.threads, &event))
+        emit(engine, &event, false);
+}
+
+static enum status train(struct engine *engine) {
+    struct trainer *trainer = engine->session.trainer;
+    trainer_begin(trainer);
+    for (;;) {
+        STATUS_TRY(take_commands(engine));
+        if (signals_asked() || trainer_finished(trainer))
+            return STATUS_OK;
+        if (!trainer_paused(trainer)) {
+            STATUS_TRY(trainer_step(trainer));
+            measure(engine);
+        } else if (engine->background || (engine->steered && !*trainer_fault(trainer))) {
+            wait_for_somebody(engine);
+        } else {
+            return STATUS_OK; /* in the foreground, and nobody is there to resume it */
+        }
+    }
+}
+
+/* Why the loop ended. */
+static void explain(const struct engine *engine, enum status status, struct engine_end *end) {
+    const struct trainer *trainer = engine->session.trainer;
+    *end = (struct engine_end){.reason = "done", .code = EXIT_DONE};
+    if (status != STATUS_OK) {
+        snprintf(end->text, sizeof end->text, "%s", status_text());
+        end->reason = "failed";
+        end->code = EXIT_FAILED;
+    } else if (signals_asked()) {
+        snprintf(end->text, sizeof end->text, "signal %d (%s)", signals_asked(), strsignal(signals_asked()));
+        end->reason = "stopped";
+        end->code = EXIT_INTERRUPTED;
+    } else if (trainer_stopped(trainer)) {
+        snprintf(end->text, sizeof end->text, "by command");
+        end->reason = "stopped";
+    } else if (*trainer_fault(trainer)) {
+        snprintf(end->text, sizeof end->text, "%s", trainer_fault(trainer));
+        end->reason = "failed";
+        end->code = EXIT_FAILED;
+    } else if (trainer_paused(trainer)) {
+        snprintf(end->text, sizeof end->text, "paused, and nobody is there to resume it");
+        end->reason = "stopped";
+    }
+}
+
+void engine_run(struct engine *engine, struct engine_end *end) {
+    struct command command;
+    enum status status = train(engine);
+    if (status != STATUS_OK)
+        cli_fail(status);
+    explain(engine, status, end);
+    while (hub_take(engine->hub, INT64_MAX, &command))
+        refuse(engine, &command, "the run is over");
+    if (trainer_end(engine->session.trainer, end->reason, *end->text ? end->text : NULL) != STATUS_OK &&
+        end->code != EXIT_FAILED)
+        end->code = cli_fail(STATUS_IO);
+}

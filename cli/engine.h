@@ -1,0 +1,51 @@
+/* A run at work: what `train` does in the foreground and an engine process in its own session. One function runs
+ * the loop for both, with the same lock, socket, record and checkpoints. */
+#ifndef TOWERSCOPE_CLI_ENGINE_H
+#define TOWERSCOPE_CLI_ENGINE_H
+
+#include "cli/options.h"
+#include "cli/run_folder.h"
+#include "cli/script.h"
+#include "cli/session.h"
+#include "cli/telemetry.h"
+#include "engine/hub/hub.h"
+#include "engine/train/checkpoint.h"
+
+struct engine {
+    /* given */
+    struct run_options options;
+    bool background; /* a pause waits for somebody; else one that no client asked for ends the run */
+    void (*watch)(void *context, const struct event *event); /* sees every event of training; NULL: nobody */
+    void (*say)(void *context, const char *text);            /* a sentence for the log; NULL: nobody */
+    void *context;
+    /* made by engine_open */
+    struct script script;
+    struct run_folder folder;
+    bool folder_made; /* now, for this run */
+    struct checkpoint_folder checkpoints;
+    struct resume resume; /* with --resume */
+    int lock;             /* descriptor; -1: none */
+    struct session session;
+    struct hub *hub;
+    struct telemetry telemetry;
+    bool steered; /* a client paused it, or let it step */
+};
+
+/* How a run ended. */
+struct engine_end {
+    const char *reason; /* done, stopped, failed */
+    char text[400];     /* why; "" */
+    int code;           /* exit code */
+};
+
+/* Open everything in order: script, session (all is checked), folder, lock, hub. From then on the run is live. When
+ * a resumed run has nothing left to do, engine->hub stays NULL and nothing is written. On failure a folder that was
+ * made now is taken away again; call engine_close all the same. */
+enum status engine_open(struct engine *engine);
+
+/* Train until the run is done, stopped, interrupted by a signal or failed; then save and say goodbye. */
+void engine_run(struct engine *engine, struct engine_end *end);
+
+void engine_close(struct engine *engine);
+
+#endif

@@ -1,0 +1,16 @@
+/* Where runs and their records are, from what a person typed. */
+#ifndef TOWERSCOPE_CLI_FIND_H
+#define TOWERSCOPE_CLI_FIND_H
+
+#include <stddef.h>
+
+#include "kernels/status.h"
+
+/* The folder of runs: the one given, else $TOWERSCOPE_RUNS, else ./runs. */
+const char *find_runs(const char *given);
+
+/* The record that `what` names: a file or a folder as it is written, else a run of that name in the folder of
+ * runs, else a live run in any folder. STATUS_NOT_FOUND: none. */
+enum status find_record(const char *what, const char *runs, char *path, size_t size);
+
+#endif

@@ -1,0 +1,161 @@
+/* `towerscope ls`: the runs there are, from their locks and the ends of their records. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "engine/base/printable.h"
+#include "engine/wire/record.h"
+#include "engine/wire/summary.h"
+
+struct listing {
+    struct run_summary *runs;
+    int count, room;
+};
+
+static int print_help(void) {
+    printf("usage: towerscope ls [--json] [--runs DIR]\n\n"
+           "The runs of a folder of runs, and those that are live (or crashed) in any folder: name, state, "
+           "step,\n"
+           "towers, last averaged loss.\n\n"
+           "  --json                        as a JSON array\n"
+           "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
+    return EXIT_DONE;
+}
+
+static enum status add(struct listing *list, const struct live_run *run) {
+    for (int i = 0; i < list->count; i++)
+        if (!strcmp(list->runs[i].folder, run->folder))
+            return STATUS_OK;
+    if (list->count == list->room) {
+        int room = list->room ? 2 * list->room : 16;
+        struct run_summary *more = realloc(list->runs, (size_t)room * sizeof *more);
+        if (!more)
+            return status_fail(STATUS_NO_MEMORY, "no memory to list the runs");
+        list->runs = more;
+        list->room = room;
+    }
+    STATUS_TRY(run_summary_read(run, &list->runs[list->count]));
+    list->count++;
+    return STATUS_OK;
+}
+
+/* A run's folder has a record or a lock. */
+static bool is_run(const char *path) {
+    char file[PATH_MAX + 16];
+    struct stat info;
+    snprintf(file, sizeof file, "%s/%s", path, RECORD_FILE);
+    if (stat(file, &info) == 0)
+        return true;
+    snprintf(file, sizeof file, "%s/lock", path);
+    return stat(file, &info) == 0;
+}
+
+static enum status add_folder(struct listing *list, const char *runs) {
+    DIR *folder = opendir(runs);
+    if (!folder) {
+        if (errno == ENOENT)
+            return STATUS_OK;
+        return status_fail(STATUS_IO, "%s: %s", runs, strerror(errno));
+    }
+    enum status status = STATUS_OK;
+    for (const struct dirent *entry; status == STATUS_OK && (entry = readdir(folder));) {
+        char path[PATH_MAX];
+        struct live_run run;
+        if (run_name_check(entry->d_name) != STATUS_OK ||
+            (size_t)snprintf(path, sizeof path, "%s/%s", runs, entry->d_name) >= sizeof path || !is_run(path))
+            continue;
+        if (live_describe(path, &run) == STATUS_OK)
+            status = add(list, &run);
+    }
+    closedir(folder);
+    return status;
+}
+
+/* Those of other folders: live, or left by a crash. */
+static enum status add_live(struct listing *list) {
+    struct live_run *runs;
+    int count;
+    STATUS_TRY(live_list(&runs, &count));
+    enum status status = STATUS_OK;
+    for (int i = 0; i < count && status == STATUS_OK; i++)
+        if (is_run(runs[i].folder))
+            status = add(list, &runs[i]);
+    free(runs);
+    return status;
+}
+
+/* Live ones first, then the newest. */
+static int by_life(const void *a, const void *b) {
+    const struct run_summary *x = a, *y = b;
+    double s = isfinite(x->time) ? x->time : 0, t = isfinite(y->time) ? y->time : 0;
+    if (x->live != y->live)
+        return x->live ? -1 : 1;
+    if (s != t)
+        return s < t ? 1 : -1;
+    return strcmp(x->folder, y->folder);
+}
+
+static void print_table(const struct listing *list) {
+    if (list->count == 0) {
+        fprintf(stderr, "no runs; `towerscope run` starts one\n");
+        return;
+    }
+    int width = 4;
+    for (int i = 0; i < list->count; i++)
+        if ((int)strlen(list->runs[i].name) > width)
+            width = (int)strlen(list->runs[i].name);
+    printf("%-*s  %-10s  %10s  %6s  %10s  %s\n", width, "name", "state", "step", "towers", "loss", "folder");
+    for (int i = 0; i < list->count; i++) {
+        const struct run_summary *run = &list->runs[i];
+        char step[24] = "-", towers[24] = "-", loss[40] = "-", folder[PATH_MAX], state[40];
+        if (run->step != WIRE_UNKNOWN_INT)
+            snprintf(step, sizeof step, "%lld", (long long)run->step);
+        if (run->towers != WIRE_UNKNOWN_INT)
+            snprintf(towers, sizeof towers, "%lld", (long long)run->towers);
+        if (!wire_is_unknown(run->loss))
+            snprintf(loss, sizeof loss, "%.4f", run->loss);
+        text_printable(folder, sizeof folder, run->folder);
+        text_printable(state, sizeof state, run->state);
+        printf("%-*s  %-10s  %10s  %6s  %10s  %s\n", width, run->name, state, step, towers, loss, folder);
+    }
+}
+
+int command_ls(int argc, char **argv) {
+    bool json = false;
+    const char *runs = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--help"))
+            return print_help();
+        if (!strcmp(argv[i], "--json")) {
+            json = true;
+        } else if (!strcmp(argv[i], "--runs") && i + 1 < argc) {
+            runs = argv[++i];
+        } else {
+            cli_fail(status_fail(STATUS_BAD_INPUT, "ls has no option \"%s\"; towerscope ls --help", argv[i]));
+            return EXIT_USAGE;
+        }
+    }
+    struct listing list = {0};
+    enum status status = add_folder(&list, find_runs(runs));
+    if (status == STATUS_OK)
+        status = add_live(&list);
+    if (status == STATUS_OK && list.count > 0)
+        qsort(list.runs, (size_t)list.count, sizeof *list.runs, by_life);
+    char *text = NULL;
+    if (status == STATUS_OK && json && !(text = run_summaries_json(list.runs, list.count)))
+        status = status_fail(STATUS_NO_MEMORY, "no memory to list the runs");
+    if (status == STATUS_OK && json)
+        printf("%s\n", text);
+    else if (status == STATUS_OK)
+        print_table(&list);
+    free(text);
+    free(list.runs);
+    return status == STATUS_OK ? EXIT_DONE : cli_fail(status);
+}
