@@ -29,7 +29,8 @@ static enum status save(void *context, const struct snapshot *snapshot, struct e
 
 /* ---- before the first step */
 
-static enum status open_session(struct engine *engine, const struct settings *settings, const struct resume *resume) {
+static enum status open_session(struct engine *engine, const struct settings *settings,
+                                const struct resume *resume) {
     struct trainer_options options = {
         .settings = *settings,
         .run_name = engine->folder.name, /* there when the run begins, as is the folder of checkpoints */
@@ -127,7 +128,8 @@ static enum status apply(struct engine *engine, const struct command *command) {
     }
     bool refused = false;
     STATUS_TRY(trainer_command(engine->session.trainer, command, &refused));
-    bool steers = command->kind == COMMAND_PAUSE || command->kind == COMMAND_STEP || command->kind == COMMAND_PHASE;
+    bool steers =
+        command->kind == COMMAND_PAUSE || command->kind == COMMAND_STEP || command->kind == COMMAND_PHASE;
     engine->steered = engine->steered || (steers && !refused);
     return STATUS_OK;
 }

@@ -1,5 +1,5 @@
-/* A run at work: what `train` does in the foreground and an engine process in its own session. One function runs
- * the loop for both, with the same lock, socket, record and checkpoints. */
+/* A run at work: what `train` does in the foreground and an engine process in its own session. One function
+ * runs the loop for both, with the same lock, socket, record and checkpoints. */
 #ifndef TOWERSCOPE_CLI_ENGINE_H
 #define TOWERSCOPE_CLI_ENGINE_H
 
@@ -38,9 +38,9 @@ struct engine_end {
     int code;           /* exit code */
 };
 
-/* Open everything in order: script, session (all is checked), folder, lock, hub. From then on the run is live. When
- * a resumed run has nothing left to do, engine->hub stays NULL and nothing is written. On failure a folder that was
- * made now is taken away again; call engine_close all the same. */
+/* Open everything in order: script, session (all is checked), folder, lock, hub. From then on the run is
+ * live. When a resumed run has nothing left to do, engine->hub stays NULL and nothing is written. On failure
+ * a folder that was made now is taken away again; call engine_close all the same. */
 enum status engine_open(struct engine *engine);
 
 /* Train until the run is done, stopped, interrupted by a signal or failed; then save and say goodbye. */

@@ -149,6 +149,8 @@ enum status options_read(int argc, char **argv, struct run_options *out) {
     if (*word)
         STATUS_TRY(run_name_check(word));
     snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, word);
+    if (out->settings.resume && !*word && !out->help)
+        return status_fail(STATUS_BAD_INPUT, "--resume needs the NAME of the run that is to go on");
     return STATUS_OK;
 }
 

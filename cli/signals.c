@@ -21,7 +21,8 @@ static void on_signal(int number) {
 }
 
 void signals_catch(bool background) {
-    struct sigaction end = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, ignore = {.sa_handler = SIG_IGN};
+    struct sigaction end = {.sa_handler = on_signal, .sa_flags = SA_RESTART},
+                     ignore = {.sa_handler = SIG_IGN};
     const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {

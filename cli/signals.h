@@ -1,13 +1,13 @@
-/* Signals of an engine: the first asks the loop to end after its step; the following ones are taken and do nothing,
- * so that a save in progress is never broken. */
+/* Signals of an engine: the first asks the loop to end after its step; the following ones are taken and do
+ * nothing, so that a save in progress is never broken. */
 #ifndef TOWERSCOPE_CLI_SIGNALS_H
 #define TOWERSCOPE_CLI_SIGNALS_H
 
 #include <stdbool.h>
 
-/* Catch SIGINT and SIGTERM, and SIGHUP unless `background` (then it means nothing: there is no terminal); ignore
- * SIGPIPE (a reader that leaves does not end the run) and SIGXFSZ (a file size limit is a full disk). A signal that
- * was ignored from the start (nohup) stays so. */
+/* Catch SIGINT and SIGTERM, and SIGHUP unless `background` (then it means nothing: there is no terminal);
+ * ignore SIGPIPE (a reader that leaves does not end the run) and SIGXFSZ (a file size limit is a full disk).
+ * A signal that was ignored from the start (nohup) stays so. */
 void signals_catch(bool background);
 
 /* The signal that asked for the end; 0: none yet. */

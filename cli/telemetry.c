@@ -34,7 +34,8 @@ bool telemetry_measure(struct telemetry *telemetry, const char *device, int thre
     if (now - telemetry->measured < PERIOD_SECONDS)
         return false;
     struct rusage usage;
-    double cpu = getrusage(RUSAGE_SELF, &usage) == 0 ? seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime) : 0;
+    double cpu =
+        getrusage(RUSAGE_SELF, &usage) == 0 ? seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime) : 0;
     double share = (cpu - telemetry->cpu_seconds) / (now - telemetry->measured) / (threads > 0 ? threads : 1);
     bool known = telemetry->measured > 0 && cpu > 0;
     telemetry->measured = now;

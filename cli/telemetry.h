@@ -8,8 +8,8 @@ struct telemetry { /* all zero: nothing measured yet */
     double measured, cpu_seconds;
 };
 
-/* Fill a device event for this process on the processor; false: not yet due (each two seconds). `threads`: how many
- * it computes with. */
+/* Fill a device event for this process on the processor; false: not yet due (each two seconds). `threads`:
+ * how many it computes with. */
 bool telemetry_measure(struct telemetry *telemetry, const char *device, int threads, struct event *out);
 
 #endif

@@ -31,8 +31,10 @@ static void open_lines(const struct engine *engine, struct lines *lines) {
 
 static void print_help(void) {
     printf("usage: towerscope train [NAME] [options]\n\n"
-           "Trains a network on towers in the foreground and prints a line each few steps. Everything about the run\n"
-           "is kept in the folder RUNS/NAME. Ctrl-C ends it after the step at work. Meanwhile `towerscope attach`\n"
+           "Trains a network on towers in the foreground and prints a line each few steps. Everything about "
+           "the run\n"
+           "is kept in the folder RUNS/NAME. Ctrl-C ends it after the step at work. Meanwhile `towerscope "
+           "attach`\n"
            "shows it and `towerscope ctl` sends it commands.\n\noptions:\n");
     options_help(stdout);
 }
