@@ -385,9 +385,9 @@ static enum style standing_text(const struct app *app, const struct run_state *s
 /* Where one is in a record: playing or not, how fast, a bar, the time. */
 static void draw_record(const struct app *app, struct canvas *canvas, struct box box) {
     const struct feed_status *about = &app->about;
-    char left[64], right[160], seconds[FORMAT_SIZE], all[FORMAT_SIZE], speed[FORMAT_SIZE];
-    format_short(speed, about->speed, 2);
-    snprintf(left, sizeof left, "%s %s\u00d7", about->playing ? "\u25b8 playing" : "\u2016 stopped", speed);
+    char left[64], right[160], seconds[FORMAT_SIZE], all[FORMAT_SIZE];
+    snprintf(left, sizeof left, "%s %g\u00d7", about->playing ? "\u25b8 playing" : "\u2016 stopped",
+             about->speed);
     format_duration(seconds, about->seconds);
     format_duration(all, about->all);
     if (about->reading && isfinite(about->read))

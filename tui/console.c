@@ -165,8 +165,9 @@ static enum status turn(struct console *console) {
     if (listen || now >= pump_at) {
         int64_t events = feed->state->events;
         uint64_t generation = feed->generation;
+        bool more = console->more;
         STATUS_TRY(feed->ops->pump(feed, now, FOLD_SECONDS, &console->more));
-        if (feed->state->events != events || feed->generation != generation || console->more)
+        if (feed->state->events != events || feed->generation != generation || more || console->more)
             console->dirty = true;
     }
     return STATUS_OK;

@@ -16,6 +16,8 @@ static const int64_t COPY_BYTES = 1500000;
  */
 static const double LONGEST_GAP = 2;
 
+#define THE_END INT64_MAX /* as a step to go to */
+
 enum { COPIES = 96 }; /* when there are more, every other one goes */
 
 struct entry {
@@ -199,6 +201,8 @@ static enum status play(struct replay *replay, double now, double end, bool *mor
 }
 
 static enum status find_step(struct replay *replay, int64_t step) {
+    if (step == THE_END && replay->read)
+        return go_to(replay, replay->count);
     for (int64_t i = 0; i < replay->count; i++)
         if (replay->entries[i].step != WIRE_UNKNOWN_INT && replay->entries[i].step >= step)
             return go_to(replay, i + 1);
@@ -275,7 +279,7 @@ static enum status move(struct feed *feed, enum feed_move move, double amount) {
         status = go_to(replay, 0);
         break;
     case MOVE_END:
-        status = go_to(replay, replay->count);
+        status = find_step(replay, THE_END);
         break;
     case MOVE_STEP:
         status = find_step(replay, (int64_t)amount);

@@ -232,6 +232,17 @@ static void draw_caption(struct canvas *canvas, const struct plot_layout *at, co
         canvas_text(canvas, box.row, box.col + used, legend, STYLE_FAINT, plot->legend);
 }
 
+static void draw_cursor(struct canvas *canvas, const struct plot_layout *at, const struct axis *steps,
+                        double step) {
+    double place = axis_place(steps, step);
+    if (!(place >= 0 && place <= 1))
+        return;
+    int col = step_col(at, steps, step);
+    for (int row = at->area.row; row < at->area.row + at->area.rows; row++)
+        if (is_free(canvas, row, at->area, col, 1))
+            canvas_put(canvas, row, col, 0x2502, STYLE_KEY);
+}
+
 void plot_draw(struct canvas *canvas, struct box box, const struct plot *plot) {
     struct plot_layout at;
     layout_plot(box, &at);
@@ -250,11 +261,6 @@ void plot_draw(struct canvas *canvas, struct box box, const struct plot *plot) {
         draw_curves(canvas, &at, plot, &values);
     if (plot->curves->buckets)
         draw_misfits(canvas, &at, plot);
-    if (plot->cursor != WIRE_UNKNOWN_INT) {
-        double place = axis_place(steps, (double)plot->cursor);
-        if (place >= 0 && place <= 1) {
-            int col = step_col(&at, steps, (double)plot->cursor);
-            canvas_restyle(canvas, (struct box){at.area.row, col, at.area.rows, 1}, STYLE_SELECTED);
-        }
-    }
+    if (plot->cursor != WIRE_UNKNOWN_INT)
+        draw_cursor(canvas, &at, steps, (double)plot->cursor);
 }

@@ -97,21 +97,18 @@ static bool off(double a, double b) {
     return isfinite(a) && isfinite(b) && fabs(a - b) > SUM_TOLERANCE * fmax(fabs(a), fabs(b)) + 1e-9;
 }
 
-/* The mean distance of a tower's loss from the average over the last points that have the same towers. */
-static bool mean_distance(const struct run_state *state, int towers, int tower, double *out) {
+/* The mean of a tower's loss over the last points that have the same towers. */
+static bool mean_loss(const struct run_state *state, int towers, int tower, double *out) {
     double sum = 0;
     int count = 0;
     for (int64_t i = state->point_count - 1; i >= 0 && count < STRAY_POINTS; i--, count++) {
         const struct state_curve_point *point = &state->points[i];
         if (point->tower_count != towers)
             break;
-        double distance = (double)state->tower_points[point->first_tower + tower].loss - point->loss;
-        if (!isfinite(distance))
-            return false;
-        sum += distance;
+        sum += (double)state->tower_points[point->first_tower + tower].loss;
     }
     *out = count ? sum / count : 0;
-    return count >= STRAY_POINTS_MIN;
+    return count >= STRAY_POINTS_MIN && isfinite(sum);
 }
 
 static int by_value(const void *a, const void *b) {
@@ -119,25 +116,31 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The tower whose loss keeps away from the others', or -1. */
+static double median(double *values, int n) {
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+/* The tower whose loss keeps away from the others', or -1. *distance: from the middle one. */
 static int straying(const struct shown *shown, const struct run_state *state, double *distance) {
     enum { MOST = 256 };
-    double distances[MOST], sizes[MOST];
+    double means[MOST], sorted[MOST];
     int n = shown->tower_count, worst = 0;
     if (n < 3 || n > MOST)
         return -1;
-    for (int i = 0; i < n; i++) {
-        if (!mean_distance(state, n, i, &distances[i]))
+    for (int i = 0; i < n; i++)
+        if (!mean_loss(state, n, i, &means[i]))
             return -1;
-        sizes[i] = fabs(distances[i]);
-        if (sizes[i] > fabs(distances[worst]))
+    memcpy(sorted, means, (size_t)n * sizeof *means);
+    double middle = median(sorted, n);
+    for (int i = 0; i < n; i++) {
+        sorted[i] = fabs(means[i] - middle);
+        if (sorted[i] > fabs(means[worst] - middle))
             worst = i;
     }
-    *distance = distances[worst];
-    double size = fabs(distances[worst]);
-    qsort(sizes, (size_t)n, sizeof *sizes, by_value);
-    double usual = sizes[(n - 1) / 2];
-    return size > STRAY_TIMES * usual && size > STRAY_SHARE * fabs(shown->step.loss) ? worst : -1;
+    *distance = means[worst] - middle;
+    double usual = median(sorted, n), size = fabs(*distance);
+    return size > STRAY_TIMES * usual && size > STRAY_SHARE * fabs(middle) ? worst : -1;
 }
 
 static int not_finite(const struct shown *shown) {
@@ -211,7 +214,7 @@ enum shown_finding shown_judge(const struct shown *shown, const struct run_state
     }
     double distance = 0;
     if ((*tower = straying(shown, state, &distance)) >= 0) {
-        snprintf(out, size, "tower %d strays: its loss is %.3f %s the average of late", *tower,
+        snprintf(out, size, "tower %d strays: of late its loss is %.3f %s the others'", *tower,
                  fabs(distance), distance > 0 ? "above" : "below");
         return FINDING_WARNING;
     }

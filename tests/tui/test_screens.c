@@ -1,0 +1,149 @@
+/* Golden screens, drawn without a terminal: every screen at the sizes and in the states that matter. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/support/cmocka.h"
+#include "tests/support/screen.h"
+#include "tests/support/stream.h"
+#include "tui/app.h"
+
+enum how { PLAINLY = 0, AS_ASCII = 1, AS_BLOCK = 2, CRASHED = 4, WATCHING = 8, OF_A_RECORD = 16 };
+
+struct shot {
+    const char *name;
+    int rows, cols;
+    unsigned how;
+    const char *keys; /* '<' left, '>' right, 'v' down, '^' up, '|' enter, tab */
+    struct stream_script script;
+};
+
+#define RUN .towers = 4, .steps = 1240, .planned = 100000
+#define SHOT(name, rows, cols, how, keys, ...)                                                               \
+    {                                                                                                        \
+        name, rows, cols, how, keys, {                                                                       \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+
+/* clang-format off */
+static const struct shot shots[] = {
+    SHOT("towers-200x50", 50, 200, PLAINLY, "", RUN),
+    SHOT("towers-120x40", 40, 120, PLAINLY, "", RUN, .towers_at = 700, .towers_to = 2, .eval_every = 400),
+    SHOT("towers-80x24", 24, 80, PLAINLY, "", RUN, .towers_at = 700, .towers_to = 2, .eval_every = 400),
+    SHOT("towers-60x20", 20, 60, PLAINLY, "", RUN),
+    SHOT("towers-40x10", 10, 40, PLAINLY, "", RUN),
+    SHOT("towers-20x5", 5, 20, PLAINLY, "", RUN),
+    SHOT("towers-80x5", 5, 80, PLAINLY, "", RUN),
+    SHOT("towers-80x50-stacked", 50, 80, PLAINLY, "", RUN),
+    SHOT("towers-80x2", 2, 80, PLAINLY, "", RUN),
+    SHOT("towers-80x1", 1, 80, PLAINLY, "", RUN),
+    SHOT("towers-1x1", 1, 1, PLAINLY, "", RUN),
+    SHOT("towers-ascii-120x40", 40, 120, AS_ASCII, "", RUN, .towers_at = 700, .towers_to = 2),
+    SHOT("towers-ascii-80x24", 24, 80, AS_ASCII, "", RUN),
+    SHOT("towers-block-80x24", 24, 80, AS_BLOCK, "", RUN),
+    SHOT("one-tower", 24, 80, PLAINLY, "", .towers = 1, .steps = 300),
+    SHOT("16-towers", 40, 120, PLAINLY, "", .towers = 16, .steps = 300),
+    SHOT("16-towers-80x24", 24, 80, PLAINLY, "", .towers = 16, .steps = 300),
+    SHOT("64-towers", 40, 120, PLAINLY, "", .towers = 64, .steps = 300),
+    SHOT("64-towers-scrolled", 24, 80, PLAINLY, "vvvvvvvvvv", .towers = 64, .steps = 300),
+    SHOT("64-towers-80x5", 5, 80, PLAINLY, "", .towers = 64, .steps = 300),
+    SHOT("64-towers-filtered", 40, 120, PLAINLY, "/3,17,40-41|", .towers = 64, .steps = 300),
+    SHOT("waiting-for-the-engine", 24, 80, PLAINLY, "", .towers = 0),
+    SHOT("waiting-for-the-first-step", 24, 80, PLAINLY, "", .towers = 4),
+    SHOT("waiting-40x10", 10, 40, PLAINLY, "", .towers = 4),
+    SHOT("paused", 24, 80, PLAINLY, "", RUN, .pause_at = 1240),
+    SHOT("crashed", 24, 80, CRASHED, "", RUN),
+    SHOT("ended", 24, 80, PLAINLY, "", RUN, .ended = true),
+    SHOT("alarm-120x40", 40, 120, PLAINLY, "", RUN, .alarm_at = 1240, .nan_at = 1240),
+    SHOT("alarm-80x24", 24, 80, PLAINLY, "", RUN, .alarm_at = 1240, .nan_at = 1240),
+    SHOT("alarm-dismissed", 24, 80, PLAINLY, "x", RUN, .alarm_at = 1000),
+    SHOT("unknown-values", 40, 120, PLAINLY, "", RUN, .unknown = true),
+    SHOT("strays", 24, 80, PLAINLY, "", RUN, .stray_from = 1100),
+    SHOT("uneven-shards", 24, 80, PLAINLY, "", .towers = 3, .steps = 300),
+    SHOT("empty-shards", 24, 80, PLAINLY, "", .towers = 7, .batch = 5, .steps = 100),
+    SHOT("wrong-rule", 24, 80, PLAINLY, "", RUN, .applied = "unscoped"),
+    SHOT("log-scale", 40, 120, PLAINLY, "y", RUN, .nan_at = 600),
+    SHOT("smoothed", 40, 120, PLAINLY, "ee", RUN),
+    SHOT("last-1000", 40, 120, PLAINLY, "ww", RUN),
+    SHOT("gradient-plot", 24, 80, PLAINLY, "g", RUN),
+    SHOT("cursor", 40, 120, PLAINLY, "<<<<<<<<<<", RUN),
+    SHOT("prompt", 24, 80, PLAINLY, ":set lr 0.05", RUN),
+    SHOT("prompt-completion", 24, 80, PLAINLY, ":set \t\t", RUN),
+    SHOT("prompt-wrong", 24, 80, PLAINLY, ":tower 4|", RUN),
+    SHOT("watching", 24, 80, WATCHING, " ", RUN),
+    SHOT("stop-asks", 24, 80, PLAINLY, "Q", RUN),
+    SHOT("log-120x40", 40, 120, PLAINLY, "7", RUN, .towers_at = 700, .towers_to = 2, .eval_every = 400, .refused_at = 900, .alarm_at = 1100),
+    SHOT("log-80x24", 24, 80, PLAINLY, "7^^", RUN, .towers_at = 700, .towers_to = 2, .eval_every = 100, .refused_at = 900, .checkpoint_every = 100),
+    SHOT("log-filtered", 24, 80, PLAINLY, "7/precision|", RUN, .eval_every = 100, .checkpoint_every = 100),
+    SHOT("log-40x10", 10, 40, PLAINLY, "7", RUN, .eval_every = 100),
+    SHOT("help-120x40", 40, 120, PLAINLY, "?", RUN),
+    SHOT("help-80x24", 24, 80, PLAINLY, "?", RUN),
+    SHOT("help-scrolled", 24, 80, PLAINLY, "?vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv", RUN),
+    SHOT("replay", 24, 80, OF_A_RECORD, "", RUN),
+};
+/* clang-format on */
+
+static int press_of(char key) {
+    switch (key) {
+    case '<':
+        return PRESS_LEFT;
+    case '>':
+        return PRESS_RIGHT;
+    case 'v':
+        return PRESS_DOWN;
+    case '^':
+        return PRESS_UP;
+    case '|':
+        return PRESS_ENTER;
+    default:
+        return key;
+    }
+}
+
+static bool take_shot(const struct shot *shot) {
+    struct app_options options = {.run = "quiet-harbor", .waiting = "the engine to start"};
+    options.watch = (shot->how & WATCHING) != 0;
+    options.replay = (shot->how & OF_A_RECORD) != 0;
+    preferences_default(&options.preferences);
+    keymap_default(&options.keymap);
+    bool nothing = shot->script.towers == 0;
+    struct run_state *state = nothing ? state_new() : stream_state(&shot->script);
+    struct app *app = app_new(&options);
+    struct canvas *canvas = canvas_new(shot->rows, shot->cols);
+    assert_true(state && app && canvas);
+    if (shot->how & (AS_ASCII | AS_BLOCK))
+        canvas->glyphs = shot->how & AS_ASCII ? GLYPHS_ASCII : GLYPHS_BLOCK;
+    if (shot->how & CRASHED)
+        state_crashed(state, NULL);
+    struct feed_status about = {
+        .replay = options.replay, .playing = true, .speed = 4, .at = 0.41, .seconds = 16, .all = 41};
+    app_about(app, &about);
+    app_draw(app, canvas, state, 1, 10);
+    for (const char *key = shot->keys; *key; key++)
+        app_key(app, press_of(*key), state, 10);
+    app_draw(app, canvas, state, 1, 10);
+    char *text = screen_text(canvas);
+    bool same = screen_is_golden(shot->name, text);
+    free(text);
+    canvas_free(canvas);
+    app_free(app);
+    state_free(state);
+    return same;
+}
+
+static void screens(void **state) {
+    (void)state;
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof shots / sizeof *shots; i++)
+        wrong += !take_shot(&shots[i]);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void) {
+    setenv("TZ", "UTC", 1);
+    tzset();
+    const struct CMUnitTest tests[] = {cmocka_unit_test(screens)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
