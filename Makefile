@@ -77,7 +77,7 @@ FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJ := $(B)/tests/fuzz/files.o $(if $(filter fuzz,$(SANITIZE)),,$(B)/tests/fuzz/driver.o)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all run test test-long fuzz fuzzers check-house golden golden-values bench install clean help FORCE
+.PHONY: all run test test-long fuzz fuzzers check-house golden golden-values golden-screens bench install clean help FORCE
 all: $(BIN)
 	$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope
 
@@ -166,7 +166,10 @@ fuzzers: $(FUZZ_BIN)
 # a Python that has NumPy
 PYTHON ?= $(shell for p in python3 /usr/bin/python3; do $$p -c 'import numpy' 2>/dev/null && echo $$p && break; done)
 
-golden: golden-values
+golden: golden-values golden-screens
+golden-screens:
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)GENERATE=1 tests/run --bin $(BIN) --build $(B) tui/test_screens tui/test_terminal
 
 golden-values:
 	$(Q)[ -n "$(PYTHON)" ] || { echo 'make golden-values needs Python with NumPy (Debian: python3-numpy)'; exit 1; }
