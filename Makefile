@@ -156,6 +156,9 @@ test-long:
 
 tests: $(TEST_BIN) $(FUZZ_BIN)
 
+bench: all
+	$(Q)$(BIN) bench
+
 # Each target for TIME seconds from its seeds; what it finds lies in build/fuzz/found.
 TIME ?= 60
 fuzz:

@@ -24,6 +24,7 @@ struct subcommand {
  */
 int cli_fail(enum status status);
 
+int command_bench(int argc, char **argv);
 int command_ctl(int argc, char **argv);
 int command_data(int argc, char **argv);
 int command_diff(int argc, char **argv);

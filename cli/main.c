@@ -4,6 +4,7 @@
 #include <string.h>
 
 static const struct subcommand subcommands[] = {
+    {"bench", command_bench, "measure images per second on this processor, beside PyTorch"},
     {"ctl", command_ctl, "one command to a live run"},
     {"data", command_data, "verify, make and look at data sets"},
     {"diff", command_diff, "two records compared"},

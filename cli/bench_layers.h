@@ -1,0 +1,20 @@
+/* The layers of a network one by one: who computes them, and how fast. */
+#ifndef TOWERSCOPE_CLI_BENCH_LAYERS_H
+#define TOWERSCOPE_CLI_BENCH_LAYERS_H
+
+#include "engine/model/net.h"
+
+/* Seconds for a shard on the device's workers, the median of several; flops: of all its images, forward. */
+struct bench_layer {
+    char name[64];
+    char implementation[64];
+    double flops, forward, backward;
+    bool input_gradient; /* backward computes that too: two thirds more work */
+};
+
+/* Measures each group of the network's plan with `images` images; fills layers[room], returns their number in
+ * *count. */
+enum status bench_layers(const struct model *model, struct device_handle device, int images,
+                         struct bench_layer *layers, int room, int *count);
+
+#endif

@@ -1,0 +1,258 @@
+#include "cli/bench_step.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "datasets/order.h"
+#include "engine/base/clock.h"
+#include "engine/base/random.h"
+
+struct bench_tower {
+    struct net *net; /* of its shard; towers with the same number of images share it */
+    struct net_memory memory;
+    int64_t first, images;
+    double seconds[BENCH_PHASES];
+};
+
+struct bench_step {
+    const struct model *model;
+    struct device_handle device;
+    int count, batch, workers;
+    struct bench_tower *towers;
+    struct span *scratch; /* [workers] */
+    struct span values, gradient, average, prepared;
+    struct span *gradients; /* [count] */
+    double *weights, *norms2, *segment_norms2, *update_norms2;
+    float *pixels, *losses, *host_values;
+    int32_t *labels;
+    double seconds[BENCH_PHASES];
+    long steps, done; /* since the phases were asked for; in all */
+};
+
+static bool allocate_host(struct bench_step *b) {
+    size_t towers = (size_t)b->count, batch = (size_t)b->batch, tensors = (size_t)b->model->parameter_count;
+    b->towers = calloc(towers, sizeof *b->towers);
+    b->scratch = calloc((size_t)b->workers, sizeof *b->scratch);
+    b->gradients = calloc(towers, sizeof *b->gradients);
+    b->weights = calloc(towers, sizeof *b->weights);
+    b->norms2 = calloc(towers, sizeof *b->norms2);
+    b->segment_norms2 = calloc(tensors, sizeof *b->segment_norms2);
+    b->update_norms2 = calloc(tensors, sizeof *b->update_norms2);
+    b->pixels = calloc(batch * shape_size(b->model->input), sizeof *b->pixels);
+    b->losses = calloc(batch, sizeof *b->losses);
+    b->labels = calloc(batch, sizeof *b->labels);
+    b->host_values = calloc(b->model->flat_count, sizeof *b->host_values);
+    return b->towers && b->scratch && b->gradients && b->weights && b->norms2 && b->segment_norms2 &&
+           b->update_norms2 && b->pixels && b->losses && b->labels && b->host_values;
+}
+
+static enum status plan_towers(struct bench_step *b) {
+    for (int k = 0; k < b->count; k++) {
+        struct bench_tower *tower = &b->towers[k];
+        tower->images = order_shard(b->batch, b->count, k, &tower->first);
+        b->weights[k] = (double)tower->images / b->batch;
+        for (int i = 0; i < k && !tower->net; i++)
+            if (b->towers[i].images == tower->images)
+                tower->net = b->towers[i].net;
+        struct net_options options = {.images = (int)tower->images, .training = true};
+        if (!tower->net)
+            STATUS_TRY(net_plan(b->model, b->device, &options, &tower->net));
+    }
+    return STATUS_OK;
+}
+
+static enum status allocate_device(struct bench_step *b) {
+    enum status (*make)(struct device *, size_t, struct span *) = b->device.ops->buffer_new;
+    struct device *device = b->device.device;
+    size_t flat = b->model->flat_count * sizeof(float), scratch = 0, prepared = 0;
+    for (int k = 0; k < b->count; k++) {
+        struct net_sizes sizes = net_sizes(b->towers[k].net);
+        STATUS_TRY(make(device, sizes.arena_bytes, &b->towers[k].memory.arena));
+        STATUS_TRY(make(device, sizes.gradient_bytes, &b->towers[k].memory.gradient));
+        b->gradients[k] = b->towers[k].memory.gradient;
+        scratch = sizes.scratch_bytes > scratch ? sizes.scratch_bytes : scratch;
+        prepared = sizes.prepared_bytes;
+    }
+    for (int i = 0; i < b->workers; i++)
+        STATUS_TRY(make(device, scratch, &b->scratch[i]));
+    STATUS_TRY(make(device, prepared, &b->prepared));
+    STATUS_TRY(make(device, flat, &b->gradient));
+    STATUS_TRY(make(device, flat, &b->average));
+    return make(device, flat, &b->values);
+}
+
+/* Images as standardised ones are, labels drawn evenly, parameters as a run begins with. */
+static enum status fill(struct bench_step *b) {
+    struct random random = random_begin(1, RANDOM_GENERATED_DATA, 0);
+    for (size_t i = 0; i < (size_t)b->batch * shape_size(b->model->input); i++)
+        b->pixels[i] = (float)random_normal(&random);
+    for (int i = 0; i < b->batch; i++)
+        b->labels[i] = (int32_t)random_below(&random, (uint32_t)b->model->classes);
+    model_initialise(b->model, 1, b->host_values);
+    const struct device_ops *ops = b->device.ops;
+    STATUS_TRY(ops->write(b->device.device, NULL, b->values, b->host_values, b->model->flat_count));
+    return ops->write(b->device.device, NULL, b->average, b->host_values, b->model->flat_count);
+}
+
+enum status bench_step_open(const struct model *model, struct device_handle device, int towers, int batch,
+                            struct bench_step **out) {
+    *out = NULL;
+    if (towers > batch)
+        return status_fail(STATUS_BAD_INPUT, "%d towers for a batch of %d images: each needs one", towers,
+                           batch);
+    struct bench_step *b = calloc(1, sizeof *b);
+    if (!b)
+        return status_fail(STATUS_NO_MEMORY, "no memory for a benchmark");
+    *b = (struct bench_step){.model = model,
+                             .device = device,
+                             .count = towers,
+                             .batch = batch,
+                             .workers = device.ops->workers(device.device, towers)};
+    enum status status =
+        allocate_host(b) ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a benchmark");
+    if (status == STATUS_OK)
+        status = plan_towers(b);
+    if (status == STATUS_OK)
+        status = allocate_device(b);
+    if (status == STATUS_OK)
+        status = fill(b);
+    if (status != STATUS_OK) {
+        bench_step_close(b);
+        return status;
+    }
+    *out = b;
+    return STATUS_OK;
+}
+
+void bench_step_close(struct bench_step *b) {
+    if (!b)
+        return;
+    void (*drop)(struct device *, struct span) = b->device.ops->buffer_free;
+    struct device *device = b->device.device;
+    for (int k = 0; b->towers && k < b->count; k++) {
+        bool shared = false;
+        for (int i = 0; i < k; i++)
+            shared = shared || b->towers[i].net == b->towers[k].net;
+        if (!shared)
+            net_free(b->towers[k].net);
+        drop(device, b->towers[k].memory.arena);
+        drop(device, b->towers[k].memory.gradient);
+    }
+    for (int i = 0; b->scratch && i < b->workers; i++)
+        drop(device, b->scratch[i]);
+    struct span shared[] = {b->values, b->gradient, b->average, b->prepared};
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        drop(device, shared[i]);
+    void *host[] = {b->towers,        b->scratch, b->gradients, b->weights, b->norms2,     b->segment_norms2,
+                    b->update_norms2, b->pixels,  b->losses,    b->labels,  b->host_values};
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
+        free(host[i]);
+    free(b);
+}
+
+static enum status prepare(void *context, int item, int worker, struct stream *stream) {
+    (void)item, (void)worker;
+    struct bench_step *b = context;
+    return net_prepare(b->towers[0].net, stream, b->values, b->prepared);
+}
+
+static enum status run_tower(void *context, int k, int worker, struct stream *stream) {
+    struct bench_step *b = context;
+    struct bench_tower *t = &b->towers[k];
+    const struct device_ops *ops = b->device.ops;
+    size_t first = (size_t)t->first, images = (size_t)t->images, values = shape_size(b->model->input);
+    double start = clock_seconds();
+    STATUS_TRY(ops->write(b->device.device, stream, net_input(t->net, &t->memory), b->pixels + first * values,
+                          images * values));
+    STATUS_TRY(net_forward(t->net, stream, &t->memory, b->values, b->prepared, b->scratch[worker]));
+    double forward = clock_seconds();
+    STATUS_TRY(net_loss(t->net, stream, &t->memory, b->labels + first));
+    STATUS_TRY(
+        ops->read(b->device.device, stream, b->losses + first, net_losses(t->net, &t->memory), images));
+    double loss = clock_seconds();
+    STATUS_TRY(net_backward(t->net, stream, &t->memory, b->values, b->prepared, b->scratch[worker]));
+    t->seconds[BENCH_FORWARD] = forward - start;
+    t->seconds[BENCH_LOSS] = loss - forward;
+    t->seconds[BENCH_BACKWARD] = clock_seconds() - loss;
+    return STATUS_OK;
+}
+
+static enum status average(struct bench_step *b) {
+    double average_norm2;
+    struct combine_args args = {.towers = b->count,
+                                .gradients = b->gradients,
+                                .weights = b->weights,
+                                .parameters = b->values,
+                                .segments = b->model->segments,
+                                .segment_count = b->model->parameter_count,
+                                .average = b->gradient,
+                                .norms2 = b->norms2,
+                                .average_norm2 = &average_norm2};
+    return b->device.ops->combine(b->device.device, &args);
+}
+
+static enum status update(struct bench_step *b) {
+    struct update_args args = {.parameters = b->values,
+                               .average = b->gradient,
+                               .shadow = b->average,
+                               .segments = b->model->segments,
+                               .segment_count = b->model->parameter_count,
+                               .learning_rate = 0.01,
+                               .gradient_scale = 1,
+                               .ema_decay = 0.9999,
+                               .parameter_norms2 = b->segment_norms2,
+                               .update_norms2 = b->update_norms2};
+    return b->device.ops->update(b->device.device, &args);
+}
+
+static enum status step(struct bench_step *b) {
+    struct device_handle device = b->device;
+    double start = clock_seconds();
+    STATUS_TRY(device.ops->each(device.device, 1, prepare, b));
+    double prepared = clock_seconds();
+    STATUS_TRY(device.ops->each(device.device, b->count, run_tower, b));
+    double towers = clock_seconds();
+    STATUS_TRY(average(b));
+    double averaged = clock_seconds();
+    STATUS_TRY(update(b));
+    double end = clock_seconds();
+    b->seconds[BENCH_PREPARE] += prepared - start;
+    b->seconds[BENCH_AVERAGE] += averaged - towers;
+    b->seconds[BENCH_UPDATE] += end - averaged;
+    for (int phase = BENCH_FORWARD; phase <= BENCH_BACKWARD; phase++) {
+        double slowest = 0;
+        for (int k = 0; k < b->count; k++)
+            slowest = fmax(slowest, b->towers[k].seconds[phase]);
+        b->seconds[phase] += slowest;
+    }
+    b->steps++;
+    b->done++;
+    return STATUS_OK;
+}
+
+enum status bench_step_run(struct bench_step *b, double seconds, double *rate) {
+    double start = clock_seconds(), now;
+    long steps = 0;
+    do {
+        STATUS_TRY(step(b));
+        steps++;
+        now = clock_seconds();
+    } while (now - start < seconds);
+    *rate = (double)steps * b->batch / (now - start);
+    return STATUS_OK;
+}
+
+void bench_step_phases(struct bench_step *b, double seconds[BENCH_PHASES]) {
+    for (int phase = 0; phase < BENCH_PHASES; phase++) {
+        seconds[phase] = b->steps ? b->seconds[phase] / (double)b->steps : 0;
+        b->seconds[phase] = 0;
+    }
+    b->steps = 0;
+}
+
+double bench_step_loss(const struct bench_step *b) {
+    double sum = 0;
+    for (int i = 0; i < b->batch; i++)
+        sum += (double)b->losses[i];
+    return b->done ? sum / b->batch : (double)NAN;
+}
