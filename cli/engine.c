@@ -23,7 +23,7 @@ static void emit(void *context, const struct event *event, bool recorded) {
 
 static enum status save(void *context, const struct snapshot *snapshot, struct event_checkpoint *out) {
     struct engine *engine = context;
-    hub_flush(engine->hub); /* a checkpoint is never ahead of its record */
+    (void)hub_flush(engine->hub); /* a checkpoint is never ahead of its record */
     return checkpoint_save(&engine->checkpoints, snapshot, out);
 }
 
@@ -163,6 +163,7 @@ static void measure(struct engine *engine) {
 
 static enum status train(struct engine *engine) {
     struct trainer *trainer = engine->session.trainer;
+    script_skip(&engine->script, trainer_steps(trainer)); /* of a resumed run: what it did before */
     trainer_begin(trainer);
     for (;;) {
         STATUS_TRY(take_commands(engine));
@@ -215,4 +216,7 @@ void engine_run(struct engine *engine, struct engine_end *end) {
     if (trainer_end(engine->session.trainer, end->reason, *end->text ? end->text : NULL) != STATUS_OK &&
         end->code != EXIT_FAILED)
         end->code = cli_fail(STATUS_IO);
+    if (!hub_flush(engine->hub))
+        end->code = cli_fail(
+            status_fail(STATUS_IO, "%s: the end of the record is not on the disk", engine->folder.path));
 }

@@ -75,6 +75,11 @@ void script_free(struct script *script) {
     *script = (struct script){0};
 }
 
+void script_skip(struct script *script, int64_t steps) {
+    while (script->next < script->count && script->commands[script->next].at < steps)
+        script->next++;
+}
+
 const struct command *script_take(struct script *script, int64_t steps) {
     if (script->next >= script->count || script->commands[script->next].at > steps)
         return NULL;

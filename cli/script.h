@@ -14,6 +14,9 @@ struct script {
 enum status script_read(const char *path, struct script *out);
 void script_free(struct script *script);
 
+/* For a run that is resumed: leave out what it did before step `steps`. */
+void script_skip(struct script *script, int64_t steps);
+
 /* The next command that takes effect after step `steps` or earlier, or NULL. */
 const struct command *script_take(struct script *script, int64_t steps);
 

@@ -147,11 +147,12 @@ void hub_alarm(struct hub *hub, const char *level, const char *text) {
     emit(hub, &event, true, false);
 }
 
-void hub_flush(struct hub *hub) {
+bool hub_flush(struct hub *hub) {
     pthread_mutex_lock(&hub->lock);
     while ((hub->queue.first || hub->busy) && !hub->closing)
         pthread_cond_wait(&hub->written, &hub->lock);
     pthread_mutex_unlock(&hub->lock);
+    return !hub->record_failing;
 }
 
 bool hub_take(struct hub *hub, int64_t step, struct command *out) {

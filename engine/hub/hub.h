@@ -39,8 +39,9 @@ void hub_close(struct hub *hub);
  * time. May be called by any thread; waits only when the disk is so slow that 64 MiB are queued. */
 void hub_emit(struct hub *hub, const struct event *event, bool recorded);
 
-/* Wait until everything emitted so far is in the file, or the file can't be written. */
-void hub_flush(struct hub *hub);
+/* Wait until everything emitted so far is in the file. false: the file can't be written, and what it lacks
+ * waits in memory. */
+bool hub_flush(struct hub *hub);
 
 /* The next command that is due after `step` updates; false: none. One whose step has passed is given, too:
  * its `at` is less than step. */

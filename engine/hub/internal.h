@@ -53,8 +53,9 @@ struct hub {
     int64_t holder, asking; /* numbers of peers; 0: nobody */
     double asked_at;
     double next_send, next_tick, accept_again;
-    bool record_failing, unlinked_said, socket_said;
+    bool unlinked_said, socket_said;
     int64_t lost_said;
+    atomic_bool record_failing; /* lines wait that the disk did not take */
     atomic_bool reachable;
 };
 

@@ -101,6 +101,60 @@ for signal in INT TERM; do
     tail -n 1 runs/on-$signal/events.jsonl | grep -q '"event":"run_end".*"reason":"stopped"' || fail "$signal: no run_end"
 done
 
+# ---- a value that is not finite: back, told, failed; the record stays JSON
+"$TOWERSCOPE" train blown --data generated --model mlp --lr 1e20 --steps 20 >out 2>err
+[ $? = 1 ] || fail "lr 1e20: $(tail -n 2 out err)"
+grep -q 'not finite' err || fail "lr 1e20 says nothing: $(cat err)"
+for event in alarm rewind; do grep -q "\"event\":\"$event\"" runs/blown/events.jsonl || fail "lr 1e20: no $event"; done
+grep -niE '[:,[] *-?(nan|inf)' runs/blown/events.jsonl && fail 'no JSON'
+tail -n 1 runs/blown/events.jsonl | grep -q '"reason":"failed"' || fail 'lr 1e20: run_end'
+
+# ---- hundreds of towers still fit the wire's longest line
+cat >tiny.ini <<'END'
+[model]
+name = tiny
+input = 4
+[one]
+type = dense
+units = 4
+deviation = 0.1
+bias = 0
+weight_decay = 0.01
+[out]
+type = dense
+units = classes
+deviation = 0.1
+bias = 0
+weight_decay = 0.01
+END
+for towers in 200 256 700 1024; do
+    train many-$towers --model tiny.ini --towers $towers --batch 1100 --steps 3 >out 2>err || fail "$towers towers: $(cat err)"
+    [ ! -s err ] || fail "$towers towers: $(cat err)"
+    [ "$(grep '"event":"step"' runs/many-$towers/events.jsonl | grep -o '"tower":' | wc -l)" = $((3 * towers)) ] ||
+        fail "$towers towers in three steps"
+    [ "$(awk '{ if (length > m) m = length } END { print m < 65536 }' runs/many-$towers/events.jsonl)" = 1 ] || fail 'a long line'
+done
+
+# ---- a disk that takes no more: said once, the training goes on, the exit code tells
+(ulimit -f 8; train full --steps 60 --record-every 1 >out 2>err)
+rc=$?
+[ $rc = 1 ] || fail "a full disk: exit $rc"
+[ "$(grep -c 'events.jsonl' err)" -ge 1 ] && [ "$(grep -c . err)" -le 5 ] || fail "a full disk: $(cat err)"
+grep -q 'step 60, ' out || fail "a full disk ends no training: $(cat out)"
+
+# ---- closed descriptors: nothing printed lands in the run's files
+train closed --steps 12 <&- >&- 2>&- || fail 'closed descriptors'
+[ "$(grep -vc '^{"event".*}$' runs/closed/events.jsonl)" = 0 ] || fail 'strange lines in the record'
+grep -vqE '^[a-z-]+ = ' runs/closed/config.ini && fail 'strange lines in config.ini'
+
+# ---- on a terminal: one line, written over again
+if command -v script >/dev/null; then
+    TERM=xterm script -qec "'$TOWERSCOPE' train on-terminal --data generated --model softmax --steps 30 --eval-every 0" \
+        /dev/null </dev/null >out 2>&1 || fail "on a terminal: $(cat out)"
+    grep -q $'\r''step 30 of 30, loss = ' out || fail "no progress: $(cat -v out)"
+    grep -q $'\x1b' out && fail 'escape sequences'
+fi
+
 # ---- made-up names are made exclusively
 for i in 1 2 3 4 5 6 7 8; do train --runs many --steps 2 >/dev/null 2>&1 & done
 wait
