@@ -1,4 +1,5 @@
-/* cifar10's first step against values that an independent program computed: every layer's output, every term
+/* test-timeout: 300
+ * cifar10's first step against values that an independent program computed: every layer's output, every term
  * of the towers' losses, every gradient, the parameters afterwards; images of three channels and of one, one
  * to three towers with even and uneven shards, on every device. */
 #include "tests/support/chain.h"

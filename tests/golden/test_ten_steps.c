@@ -1,4 +1,5 @@
-/* Ten steps of cifar10 against values that an independent program computed: plain SGD, and momentum with
+/* test-timeout: 300
+ * Ten steps of cifar10 against values that an independent program computed: plain SGD, and momentum with
  * clipping and moving averages. Each step has its own batch, on which no pool and no ReLU hangs on the last
  * bits. */
 #include "tests/support/cmocka.h"
