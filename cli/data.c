@@ -145,11 +145,7 @@ static int data_check(int argc, char **argv) {
            data->train.shape.w, data->train.shape.c);
     printf("test images      %lld\n", (long long)data->test.count);
     print_classes(data);
-    for (const char *line = data->notes; *line;) {
-        size_t length = strcspn(line, "\n");
-        printf("warning: %.*s\n", (int)length, line);
-        line += length + (line[length] == '\n');
-    }
+    fputs(data->notes, stdout);
     dataset_close(data);
     return EXIT_DONE;
 }

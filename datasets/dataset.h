@@ -23,7 +23,7 @@ struct dataset {
     int classes;
     char **class_names; /* [classes], or NULL */
     struct image_set train, test;
-    char *notes; /* warnings of reading, a line each; "" when there are none */
+    char *notes; /* what reading warns of: lines that begin with "warning: ", or "" */
 };
 
 struct dataset_options {

@@ -144,7 +144,7 @@ void note_add(struct dataset *data, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    if (asprintf(&longer, "%s%s\n", data->notes ? data->notes : "", line) < 0)
+    if (asprintf(&longer, "%swarning: %s\n", data->notes ? data->notes : "", line) < 0)
         return;
     free(data->notes);
     data->notes = longer;

@@ -27,7 +27,7 @@ enum status names_read(struct dataset *data, const char *path, int expected);
 /* Copy `count` names. */
 enum status names_copy(struct dataset *data, const char *const *names, int count);
 
-/* Add a line to the notes; a note that finds no memory is lost. */
+/* Add "warning: ..." to the notes; a note that finds no memory is lost. */
 void note_add(struct dataset *data, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Run work(context, 0..count-1), on threads where there are processors for them. All are run; when some fail,

@@ -28,6 +28,8 @@ accept() { # FOLDER WORD...
     done
     if [ $trains = yes ]; then
         out=$(train "$folder" 2>&1) || fail "$folder should train: $out"
+        [ "$(grep -c '^warning:' <<<"$out")" = "$("$TOWERSCOPE" data check "$folder" | grep -c '^warning:')" ] ||
+            fail "$folder: train does not warn as data check does: $out"
     fi
 }
 
