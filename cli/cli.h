@@ -24,15 +24,18 @@ struct subcommand {
  */
 int cli_fail(enum status status);
 
+int command_attach(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_ctl(int argc, char **argv);
 int command_data(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_engine(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_ls(int argc, char **argv);
 int command_protocol(int argc, char **argv);
 int command_replay(int argc, char **argv);
+int command_run(int argc, char **argv);
 int command_train(int argc, char **argv);
 
 #endif

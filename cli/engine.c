@@ -50,6 +50,8 @@ static enum status open_new(struct engine *engine, const char *runs) {
     if (*engine->options.name)
         STATUS_TRY(run_folder_check(runs, engine->options.name));
     STATUS_TRY(open_session(engine, &engine->options.settings, NULL));
+    if (signals_asked())
+        return status_fail(STATUS_INTERRUPTED, "interrupted before the run began; nothing was made");
     STATUS_TRY(run_folder_make(runs, engine->options.name, &engine->folder));
     engine->folder_made = true;
     STATUS_TRY(run_folder_config(&engine->folder, trainer_settings(engine->session.trainer)));

@@ -6,16 +6,19 @@
 #include <unistd.h>
 
 static const struct subcommand subcommands[] = {
-    {"bench", command_bench, "measure images per second on this processor, beside PyTorch"},
-    {"ctl", command_ctl, "one command to a live run"},
-    {"data", command_data, "verify, make and look at data sets"},
-    {"diff", command_diff, "two records compared"},
-    {"eval", command_eval, "precision of a run or a checkpoint on the test images"},
-    {"ls", command_ls, "the runs there are, and how they stand"},
-    {"protocol", command_protocol, NULL},
-    {"replay", command_replay, "the console on a recorded run: play, seek, speed"},
-    {"doctor", command_doctor, "devices, libraries, terminal and data sets; how a model is computed"},
+    {"run", command_run, "train in a process of its own, with the console on it"},
+    {"attach", command_attach, "the console on a live run"},
     {"train", command_train, "train a network in the foreground, a line each few steps"},
+    {"ctl", command_ctl, "one command to a live run"},
+    {"ls", command_ls, "the runs there are, and how they stand"},
+    {"replay", command_replay, "the console on a recorded run: play, seek, speed"},
+    {"eval", command_eval, "precision of a run or a checkpoint on the test images"},
+    {"diff", command_diff, "two records compared"},
+    {"data", command_data, "verify, make and look at data sets"},
+    {"doctor", command_doctor, "devices, libraries, terminal and data sets; how a model is computed"},
+    {"bench", command_bench, "measure images per second on this processor, beside PyTorch"},
+    {"engine", command_engine, NULL},
+    {"protocol", command_protocol, NULL},
     {NULL, NULL, NULL},
 };
 

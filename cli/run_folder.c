@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/wire/lock.h"
+
 static const char *const adjectives[] = {
     "amber", "brisk",  "calm",  "clear",  "early", "fair",  "gentle", "golden", "green", "high",  "keen",
     "late",  "light",  "lucky", "mellow", "neat",  "noble", "old",    "plain",  "quiet", "rapid", "silver",
@@ -20,6 +22,10 @@ _Static_assert(sizeof adjectives / sizeof *adjectives == WORDS && sizeof nouns /
                "five bits choose a word");
 
 static enum status taken(const char *path) {
+    if (lock_held(path))
+        return status_fail(STATUS_REFUSED,
+                           "%s is a run that is live, process %ld owns it: `towerscope attach` shows it", path,
+                           lock_holder(path));
     return status_fail(STATUS_REFUSED,
                        "%s exists already: choose another name, or leave the name out and one is made up",
                        path);

@@ -1,0 +1,85 @@
+/* `towerscope attach`: a console on a live run. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/console.h"
+#include "cli/find.h"
+#include "engine/wire/live.h"
+
+struct attach_line {
+    const char *name, *runs;
+    struct app_options console;
+};
+
+static int print_help(void) {
+    printf("usage: towerscope attach [NAME] [options]\n\n"
+           "The console on a live run: NAME, or the path of its folder, or the newest one.\n\n"
+           "  --watch                       send no commands, take no control\n"
+           "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
+    console_help(stdout);
+    return EXIT_DONE;
+}
+
+static enum status read_line(int argc, char **argv, struct attach_line *line) {
+    for (int i = 1; i < argc; i++) {
+        bool taken;
+        STATUS_TRY(console_option(&line->console, argc, argv, &i, &taken));
+        if (taken)
+            continue;
+        if (!strcmp(argv[i], "--watch"))
+            line->console.watch = true;
+        else if (!strcmp(argv[i], "--runs") && i + 1 < argc)
+            line->runs = argv[++i];
+        else if (argv[i][0] == '-')
+            return status_fail(STATUS_BAD_INPUT, "attach has no option \"%s\"; towerscope attach --help",
+                               argv[i]);
+        else if (line->name)
+            return status_fail(STATUS_BAD_INPUT, "attach shows one run, and \"%s\" is a second", argv[i]);
+        else
+            line->name = argv[i];
+    }
+    return STATUS_OK;
+}
+
+/* A run that is there and not live is a matter for replay. */
+static enum status find(const struct attach_line *line, struct live_run *run) {
+    char path[PATH_MAX], why[500];
+    enum status status = live_find(line->name, find_runs(line->runs), run);
+    if (status != STATUS_NOT_FOUND || !line->name)
+        return status;
+    snprintf(why, sizeof why, "%s", status_text());
+    if (find_record(line->name, find_runs(line->runs), path, sizeof path) == STATUS_OK &&
+        live_describe(path, run) == STATUS_OK)
+        return status_fail(
+            STATUS_NOT_FOUND,
+            "run %s is not live: `towerscope replay %s` shows its record, `towerscope run %s --resume` "
+            "goes on with it",
+            run->name, line->name, run->name);
+    return status_fail(STATUS_NOT_FOUND, "%s", why);
+}
+
+int command_attach(int argc, char **argv) {
+    struct attach_line line = {0};
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return print_help();
+    enum status status = console_begin(&line.console);
+    if (status == STATUS_OK)
+        status = read_line(argc, argv, &line);
+    if (status != STATUS_OK) {
+        cli_fail(status);
+        return EXIT_USAGE;
+    }
+    struct live_run run;
+    struct feed *feed;
+    status = find(&line, &run);
+    if (status == STATUS_OK)
+        status = feed_live(&run, line.console.watch, &feed);
+    if (status != STATUS_OK)
+        return cli_fail(status);
+    line.console.run = run.name;
+    line.console.waiting = "the engine";
+    return console_show(feed, &line.console);
+}

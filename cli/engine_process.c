@@ -1,0 +1,94 @@
+/* `towerscope engine`: what `run` starts in a session of its own. Not for people. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/engine.h"
+#include "cli/launch.h"
+#include "cli/lines.h"
+#include "cli/log.h"
+#include "cli/signals.h"
+
+enum { LOG_STEPS = 1000 }; /* between two lines of steps */
+
+struct process {
+    struct engine engine;
+    struct lines lines;
+    struct log log;
+};
+
+static void watch(void *context, const struct event *event) {
+    struct process *process = context;
+    lines_event(&process->lines, event);
+    if (event->kind != EVENT_STEP)
+        log_turn(&process->log);
+}
+
+static void say(void *context, const char *text) {
+    struct process *process = context;
+    log_line(&process->log, text);
+}
+
+/* The log becomes stdout and stderr; before that both are those of `run`, so that it shows why a start
+ * failed. */
+static enum status go_live(struct process *process) {
+    struct engine *engine = &process->engine;
+    enum status status = log_open(&process->log, engine->folder.path);
+    if (status != STATUS_OK)
+        return status;
+    const struct settings *settings = trainer_settings(engine->session.trainer);
+    process->lines.out = stdout;
+    process->lines.errors = stderr;
+    process->lines.every = LOG_STEPS;
+    process->lines.planned = settings->steps >= 0 ? settings->steps : WIRE_UNKNOWN_INT;
+    char text[200];
+    snprintf(text, sizeof text, "towerscope %s, process %ld", TOWERSCOPE_VERSION, (long)getpid());
+    log_line(&process->log, text);
+    session_describe(&engine->session, stdout);
+    if (*trainer_resumed(engine->session.trainer))
+        printf("resume  %s\n", trainer_resumed(engine->session.trainer));
+    launch_tell(engine->folder.path);
+    return STATUS_OK;
+}
+
+static int run(struct process *process) {
+    struct engine *engine = &process->engine;
+    struct engine_end end;
+    if (!engine->hub) {
+        printf("%s is done: its %lld steps are behind it and nothing was written; --steps N with a larger N "
+               "goes on\n",
+               engine->folder.path, (long long)trainer_steps(engine->session.trainer));
+        return EXIT_DONE;
+    }
+    enum status status = go_live(process);
+    if (status != STATUS_OK)
+        return cli_fail(status);
+    engine_run(engine, &end);
+    char text[500];
+    snprintf(text, sizeof text, "%s%s%s", end.reason, *end.text ? ": " : "", end.text);
+    log_line(&process->log, text);
+    return end.code;
+}
+
+int command_engine(int argc, char **argv) {
+    static struct process process;
+    struct engine *engine = &process.engine;
+    fcntl(LAUNCH_FD, F_SETFD, FD_CLOEXEC);
+    engine->background = true;
+    engine->watch = watch;
+    engine->say = say;
+    engine->context = &process;
+    enum status status = options_read(argc, argv, &engine->options);
+    if (status != STATUS_OK) {
+        cli_fail(status);
+        return EXIT_USAGE;
+    }
+    signals_catch(true);
+    status = engine_open(engine);
+    int code = status == STATUS_OK ? run(&process) : cli_fail(status);
+    engine_close(engine);
+    return code;
+}
