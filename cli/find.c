@@ -15,6 +15,21 @@ const char *find_runs(const char *given) {
     return environment && *environment ? environment : "runs";
 }
 
+/* A run that is live, or was when it crashed, is known whatever folder it is in; the newest of that name. */
+static bool find_entry(const char *name, char *path, size_t size) {
+    struct live_run *runs;
+    int count, found = -1;
+    if (live_list(&runs, &count) != STATUS_OK)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!strcmp(runs[i].name, name) && (found < 0 || (runs[i].live && !runs[found].live)))
+            found = i;
+    if (found >= 0)
+        snprintf(path, size, "%s", runs[found].folder);
+    free(runs);
+    return found >= 0;
+}
+
 enum status find_record(const char *what, const char *runs, char *path, size_t size) {
     struct stat about;
     char tried[PATH_MAX];
@@ -26,12 +41,7 @@ enum status find_record(const char *what, const char *runs, char *path, size_t s
         snprintf(path, size, "%s", tried);
         return STATUS_OK;
     }
-    struct live_run live; /* a live run may be in any folder */
-    if (live_find(what, NULL, &live) == STATUS_OK) {
-        snprintf(path, size, "%s", live.folder);
-        return STATUS_OK;
-    }
-    if (!stat(path, &about))
+    if (find_entry(what, path, size) || !stat(path, &about))
         return STATUS_OK;
     return status_fail(STATUS_NOT_FOUND, "no run or file \"%s\" (looked for %s too)", what, tried);
 }

@@ -59,7 +59,7 @@ struct run_state *state_new(void) {
     state->devices = memory->device_events;
     state->images = memory->image_events;
     state->best_precision = state->start_time = state->last_time = wire_unknown();
-    state->best_step = WIRE_UNKNOWN_INT;
+    state->best_step = state->at_step = WIRE_UNKNOWN_INT;
     show_curve(state);
     return state;
 }
@@ -423,6 +423,19 @@ static enum status start(struct run_state *state, const struct event *event) {
     return STATUS_OK;
 }
 
+/* Where the run stands. */
+static void note_step(struct run_state *state, const struct event *event) {
+    int64_t step = WIRE_UNKNOWN_INT;
+    if (event->kind == EVENT_STEP || event->kind == EVENT_STATE || event->kind == EVENT_RUN_END)
+        step = event_step(event);
+    else if (event->kind == EVENT_REWIND)
+        step = event->rewind.to;
+    else if (event->kind == EVENT_RUN_START)
+        step = event->run_start.resumed_from;
+    if (step != WIRE_UNKNOWN_INT)
+        state->at_step = step;
+}
+
 static enum status fold(struct run_state *state, const struct event *event) {
     if (event->kind == EVENT_RUN_START)
         STATUS_TRY(start(state, event));
@@ -437,6 +450,7 @@ static enum status fold(struct run_state *state, const struct event *event) {
         go_back(state, event->rewind.to);
     if (event->kind == EVENT_EVAL)
         fold_score(state, &event->eval);
+    note_step(state, event);
     STATUS_TRY(mark(state, event));
     STATUS_TRY(keep_newest(state, event));
     if (event->kind == EVENT_RUN_END)

@@ -50,6 +50,7 @@ struct run_state {
     bool started, ended, crashed; /* crashed: set by state_crashed() when a stream ends without run_end */
     int64_t last_seq, events;
     int64_t missing;              /* seq numbers that were skipped over (a hole in the record) */
+    int64_t at_step;              /* updates done, as last told by a step, state, rewind or resume; unknown */
     char phase[16];               /* last state event: starting, training, paused, ... */
     double start_time, last_time; /* of the events */
     struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase; /* the newest of

@@ -36,9 +36,9 @@ static void take_state(const struct run_state *state, struct run_summary *out) {
     else
         snprintf(out->state, sizeof out->state, state->ended ? "ended" : "crashed");
     out->time = state->last_time;
+    out->step = state->at_step;
     if (!state->step.kind)
         return;
-    out->step = step->step;
     out->loss = step->loss;
     out->towers = step->tower_count > 0 ? step->tower_count : WIRE_UNKNOWN_INT;
 }

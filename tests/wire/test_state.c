@@ -104,6 +104,7 @@ static void a_resume_or_rewind_drops_what_lies_beyond(void **context) {
     assert_int_equal(state->point_count, 10);
     assert_int_equal(state->points[9].step, 10);
     assert_true(state->best_precision == 0.5 && state->best_step == 8);
+    assert_true(state->at_step == 10 && state->step.step.step == 20);
     assert_int_equal(state->log_count, log + 2); /* that it crashed, that it was resumed */
     assert_int_equal(state->marker_count, 2);
     assert_int_equal(state->markers[1].kind, MARKER_RESUME);
@@ -115,6 +116,7 @@ static void a_resume_or_rewind_drops_what_lies_beyond(void **context) {
     rewind.rewind.reason = "the loss is not finite";
     apply(state, rewind);
     assert_int_equal(state->point_count, 12);
+    assert_int_equal(state->at_step, 12);
     steps(state, 46, 13, 14, 4);
     assert_int_equal(state->point_count, 14);
     check_curve(state);
