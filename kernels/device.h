@@ -97,7 +97,7 @@ struct segment {
 struct combine_args {
     int towers;
     const struct span *gradients; /* [towers] flat buffers of cross-entropy gradients */
-    const double *weights;        /* [towers] share of the step's images; they add up to 1 */
+    const double *weights;        /* [towers] share of the step's images: they add up to 1 in the right average */
     struct span parameters;
     const struct segment *segments;
     int segment_count;

@@ -62,6 +62,16 @@ static void say_batch(const struct trainer *t, char reason[REASON_MAX]) {
                  batch < towers ? ": some are idle" : "");
 }
 
+/* Towers that never average start again from their mean. Without the memory for it they average from now on.
+ */
+static enum status set_out_together(struct trainer *t) {
+    enum status status = apart_open(t);
+    if (status == STATUS_OK)
+        return status;
+    STATUS_TRY(rule_restore(t));
+    return status_prefix(status, "the towers average again: ");
+}
+
 static enum status apply_towers(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
     if (c->count < 1 || c->count > COMBINE_MAX_TOWERS)
         return status_fail(STATUS_REFUSED, "towers %lld: there are 1 to %d towers", (long long)c->count,
@@ -70,6 +80,8 @@ static enum status apply_towers(struct trainer *t, const struct command *c, char
     struct settings settings = t->settings;
     settings.towers = c->count;
     STATUS_TRY(trainer_reshape(t, &settings, t->progress.place));
+    if (t->rule == RULE_NO_AVERAGE)
+        STATUS_TRY(set_out_together(t));
     say_batch(t, reason);
     if (from == c->count)
         return STATUS_OK;
@@ -107,6 +119,8 @@ static enum status set_momentum(struct trainer *t, double value, char reason[REA
         }
         t->shared.velocity = velocity; /* starts at 0, in the last good state too */
         t->good.velocity = good;
+        if (t->rule == RULE_NO_AVERAGE)
+            STATUS_TRY(set_out_together(t));
     }
     t->settings.momentum = value;
     snprintf(reason, REASON_MAX, "the momentum is %g from step %lld", value,
@@ -229,16 +243,91 @@ static enum status apply_stop(struct trainer *t, const struct command *c, char r
     return STATUS_OK;
 }
 
+/* ---- the frozen step and the view of it */
+
+static enum status apply_phase(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
+    static const char *const names[STEP_PHASES] = {"load",     "forward", "losses",
+                                                   "backward", "average", "update"};
+    if (trainer_finished(t))
+        return status_fail(STATUS_REFUSED, "the run is done: there is no step left");
+    if (!t->paused) {
+        t->paused = true;
+        report_state(t, "paused");
+    }
+    t->fault.text[0] = 0;
+    enum step_phase phase = t->phase;
+    long long step = t->progress.steps + 1;
+    STATUS_TRY(trainer_advance(t, c->run ? STEP_PHASES : phase + 1));
+    if (*t->fault.text) { /* not finite: the run went back */
+        snprintf(reason, REASON_MAX, "%s", t->fault.text);
+        return STATUS_OK;
+    }
+    report_phase(t, names[c->run ? PHASE_UPDATE : phase]);
+    snprintf(reason, REASON_MAX, "step %lld: %s done", step, names[c->run ? PHASE_UPDATE : phase]);
+    return STATUS_OK;
+}
+
+static enum status apply_rule(struct trainer *t, const char *name, char reason[REASON_MAX]) {
+    enum rule rule = rule_find(name);
+    if (rule == RULE_RIGHT)
+        return status_fail(STATUS_REFUSED, "why apply: there is no rule \"%s\"; type why apply and Tab",
+                           name);
+    STATUS_TRY(rule_apply(t, rule));
+    snprintf(reason, REASON_MAX, "%s from step %lld on, until why restore; --rewind goes back to step %lld",
+             name, (long long)t->progress.steps + 1, (long long)t->progress.steps);
+    return STATUS_OK;
+}
+
+static enum status apply_restore(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
+    const char *name = rule_name(t->rule);
+    if (!name && !c->rewind)
+        return status_fail(STATUS_REFUSED, "restore: no wrong rule is in force");
+    STATUS_TRY(rule_restore(t));
+    if (c->rewind)
+        STATUS_TRY(good_rewind(t, name ? name : "asked for"));
+    snprintf(reason, REASON_MAX, "the towers are averaged as they should be from step %lld on",
+             (long long)t->progress.steps + 1);
+    return STATUS_OK;
+}
+
+static enum status apply_why(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
+    switch (c->why) {
+    case WHY_ON:
+        return why_open(t, reason, REASON_MAX);
+    case WHY_OFF:
+        why_close(t);
+        return STATUS_OK;
+    case WHY_APPLY:
+        return apply_rule(t, c->name, reason);
+    case WHY_RESTORE:
+        return apply_restore(t, c, reason);
+    }
+    return status_fail(STATUS_REFUSED, "this run can't do \"%s\"", c->text);
+}
+
+static enum status apply_images(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
+    (void)reason;
+    return images_report(t, c->count, c->first);
+}
+
+/* Whether a frozen step has to begin again after the command: it changes what the step is made of. */
+static bool changes_step(const struct command *c) {
+    return c->kind == COMMAND_TOWERS || c->kind == COMMAND_SET || c->kind == COMMAND_RESTORE ||
+           (c->kind == COMMAND_WHY && (c->why == WHY_APPLY || c->why == WHY_RESTORE));
+}
+
 static const struct {
     apply_fn *apply;
     bool live_only; /* a question: no part of the record */
     bool records;   /* the step after it is recorded */
 } table[COMMAND_KINDS] = {
-    [COMMAND_PAUSE] = {apply_pause, false, true},   [COMMAND_RESUME] = {apply_resume, false, true},
-    [COMMAND_STEP] = {apply_step, false, true},     [COMMAND_TOWERS] = {apply_towers, false, true},
-    [COMMAND_SET] = {apply_set, false, true},       [COMMAND_SAVE] = {apply_save, false, true},
-    [COMMAND_EVAL] = {apply_eval, false, true},     [COMMAND_NOTE] = {apply_note, false, true},
-    [COMMAND_STATUS] = {apply_status, true, false}, [COMMAND_STOP] = {apply_stop, false, true},
+    [COMMAND_PAUSE] = {apply_pause, false, true},     [COMMAND_RESUME] = {apply_resume, false, true},
+    [COMMAND_STEP] = {apply_step, false, true},       [COMMAND_TOWERS] = {apply_towers, false, true},
+    [COMMAND_SET] = {apply_set, false, true},         [COMMAND_SAVE] = {apply_save, false, true},
+    [COMMAND_EVAL] = {apply_eval, false, true},       [COMMAND_NOTE] = {apply_note, false, true},
+    [COMMAND_STATUS] = {apply_status, true, false},   [COMMAND_STOP] = {apply_stop, false, true},
+    [COMMAND_PHASE] = {apply_phase, false, false},    [COMMAND_WHY] = {apply_why, false, true},
+    [COMMAND_RESTORE] = {apply_restore, false, true}, [COMMAND_IMAGES] = {apply_images, true, false},
 };
 
 enum status trainer_command(struct trainer *t, const struct command *command, bool *refused) {
@@ -246,6 +335,8 @@ enum status trainer_command(struct trainer *t, const struct command *command, bo
     apply_fn *apply = command->kind < COMMAND_KINDS ? table[command->kind].apply : NULL;
     enum status status = apply ? apply(t, command, reason)
                                : status_fail(STATUS_REFUSED, "this run can't do \"%s\"", command->text);
+    if (status == STATUS_OK && changes_step(command))
+        status = step_take_back(t);
     if (status != STATUS_OK)
         snprintf(reason, sizeof reason, "%s", status_text());
     struct event event = event_new(EVENT_COMMAND);

@@ -60,6 +60,9 @@ enum status good_rewind(struct trainer *t, const char *reason) {
     STATUS_TRY(trainer_reshape(t, &t->settings, t->good.progress.place));
     STATUS_TRY(move(t, true));
     STATUS_TRY(trainer_norms(t));
+    if (t->apart) /* the towers set out again, together */
+        STATUS_TRY(apart_open(t));
+    t->phase = PHASE_LOAD;
     t->progress = t->good.progress;
     t->noise = t->good.noise;
     t->running = t->good.running;

@@ -3,10 +3,25 @@
 #define TOWERSCOPE_ENGINE_TRAIN_INTERNAL_H
 
 #include "datasets/loader.h"
+#include "engine/train/rules.h"
 #include "engine/train/towers.h"
 #include "engine/train/trainer.h"
 
 enum { LAYERS_EVERY = 100, GOOD_EVERY = 100 };
+
+/* The phases of a step, in order. A step that is frozen stands before one of them. */
+enum step_phase {
+    PHASE_LOAD, /* nothing is done yet: the step's boundary */
+    PHASE_FORWARD,
+    PHASE_LOSSES,
+    PHASE_BACKWARD,
+    PHASE_AVERAGE,
+    PHASE_UPDATE,
+    STEP_PHASES
+};
+
+struct why;   /* why.c: what the view of a frozen step needs */
+struct apart; /* apart.c: each tower's own parameters */
 
 /* What all towers share. Flat buffers of the device. */
 struct shared {
@@ -30,6 +45,7 @@ struct good_state {
 struct step_result {
     int64_t images;
     double lr, cross_entropy, weight_decay, loss, grad_norm, grad_norm_mean, update_ratio;
+    double average_norm2; /* of the right average, whatever rule is in force */
     double seconds, waited, average_seconds, update_seconds; /* waited: for the loader */
     bool cosines, layers; /* dots and the layers' figures were worked out */
 };
@@ -79,7 +95,14 @@ struct trainer {
     int64_t loader_batch;             /* images of its full batches */
     struct loader_place loader_place; /* of the batch it hands out next */
     unsigned distortions;
-    float *host_losses; /* [losses_room]: of the step's images */
+    const struct batch *batch;     /* of the step at hand, until the next one begins */
+    enum step_phase phase;         /* of the step at hand that comes next */
+    enum rule rule;                /* in force; RULE_RIGHT: none of the wrong ones */
+    int64_t rule_since;            /* step after which it holds */
+    struct segment *rule_segments; /* [parameters]: with the decay of the rule in force */
+    struct apart *apart;           /* NULL unless RULE_NO_AVERAGE is in force */
+    struct why *why;               /* NULL: the view is closed */
+    float *host_losses;            /* [losses_room]: of the step's images */
     int64_t losses_room;
     struct noise_scale noise;
     struct running running;
@@ -121,6 +144,11 @@ enum status trainer_prepare(struct trainer *t, struct net *net, struct span valu
 /* Replace every weight decay of the model that is not 0. STATUS_REFUSED: it has none. */
 enum status trainer_weight_decay(struct trainer *t, double value);
 
+/* ---- trainer.c */
+
+/* The step at hand up to the phase `until` (not included), with its events; STEP_PHASES: trainer_step(). */
+enum status trainer_advance(struct trainer *t, enum step_phase until);
+
 /* ---- reshape.c */
 
 /* The global batch under the settings' rule with that many towers. */
@@ -131,12 +159,91 @@ enum status trainer_reshape(struct trainer *t, const struct settings *settings, 
 
 /* ---- step.c */
 
-/* All phases of a step, counters included. STATUS_NON_FINITE: nothing was changed but what the fault names,
- * t->fault tells where. */
-enum status step_run(struct trainer *t);
+/* Run what is left of the step at hand up to the phase `until` (not included); STEP_PHASES: all of it,
+ * counters included, so that t->phase is PHASE_LOAD again. STATUS_NON_FINITE: nothing was changed but what
+ * the fault names, t->fault tells where. */
+enum status step_run(struct trainer *t, enum step_phase until);
+
+/* A frozen step begins again: it has changed nothing yet. Its images come again, whatever changes meanwhile.
+ */
+enum status step_take_back(struct trainer *t);
+
+/* Sum of the images' losses, in order: from the device's doubles where they are that, else from the host's
+ * copy. */
+double trainer_loss_sum(const struct trainer *t, struct span losses, const float *host, int64_t images);
+
+/* Arguments of the device's update with the step's gradient, shared parameters and slots. */
+struct update_args step_update_args(struct trainer *t);
+
+/* What clipping makes of a combined gradient of that norm; `clips`: the rule does it afterwards. */
+double step_clip_scale(const struct trainer *t, double norm, bool clips);
 
 /* Steps of an epoch with the batch in force. */
 int64_t steps_per_epoch(const struct trainer *t);
+
+/* ---- faults.c: what is not finite, and where. STATUS_NON_FINITE fills t->fault. */
+
+/* A value of a device buffer that the host can read. */
+double trainer_value(const struct trainer *t, struct span span, size_t i);
+enum status fault_losses(struct trainer *t);
+enum status fault_gradients(struct trainer *t, double average_norm2);
+enum status fault_parameters(struct trainer *t);
+
+/* ---- wrong.c: a wrong rule in force */
+
+/* The figures of the step at hand that rules are made from; after the losses. */
+struct rule_step rule_step_of(const struct trainer *t);
+
+/* The parameter tensors with every weight decay taken `decay` times; valid until the next call. */
+const struct segment *rule_segments(struct trainer *t, double decay);
+
+/* What the rule in force makes of the losses: the one it prints, and the towers' totals without a scope. */
+void rule_losses(struct trainer *t);
+
+/* The averaged gradient again, by the rule in force; `right`: the arguments of the right one. */
+enum status rule_average(struct trainer *t, const struct combine_args *right);
+
+/* From the next step on. Takes the last good state first. */
+enum status rule_apply(struct trainer *t, enum rule rule);
+
+/* Back to the right way. */
+enum status rule_restore(struct trainer *t);
+
+/* ---- apart.c: towers that never average, under RULE_NO_AVERAGE */
+
+/* Copies of the shared parameters and slots for each tower. STATUS_NO_MEMORY names the bytes. */
+enum status apart_open(struct trainer *t);
+void apart_close(struct trainer *t);
+
+/* What tower k computes with: its own, or the shared ones. */
+struct span apart_values(const struct trainer *t, int k);
+struct span apart_prepared(const struct trainer *t, int k);
+
+/* Derive every tower's prepared parameters; nothing to do when they are shared. */
+enum status apart_prepare(struct trainer *t, struct net *net);
+
+/* Each tower's own update; then the shared parameters are their mean. */
+enum status apart_update(struct trainer *t);
+
+/* Distance between the towers: sqrt(mean_k |w_k - mean|^2) / |mean|; unknown when they share. */
+double apart_spread(const struct trainer *t);
+
+/* ---- why.c */
+
+/* Open the view; says in words[size] what the proof takes, or why there is none. Open already: only the
+ * words. */
+enum status why_open(struct trainer *t, char *words, size_t size);
+void why_close(struct trainer *t);
+
+/* Work out proof and alternatives of the step at hand and emit `why`; after its average, before its update.
+ */
+enum status why_report(struct trainer *t);
+
+/* ---- images.c */
+
+/* Emit at most 8 images of tower k's shard of the step at hand, or of the last one, from its image `first`.
+ */
+enum status images_report(struct trainer *t, int64_t k, int64_t first);
 
 /* ---- evaluate.c */
 
@@ -170,7 +277,8 @@ void report_close(struct trainer *t);
 void report_run_start(struct trainer *t);
 void report_sizes(struct trainer *t);
 void report_step(struct trainer *t, bool recorded);
-void report_losses(struct trainer *t);
+void report_losses(struct trainer *t, int64_t step);
+void report_phase(struct trainer *t, const char *phase);
 void report_layers(struct trainer *t);
 void report_state(struct trainer *t, const char *state);
 void report_alarm(struct trainer *t, const char *level, int64_t step, int64_t tower, const char *tensor,

@@ -55,6 +55,13 @@ void report_state(struct trainer *t, const char *state) {
     report_emit(t, &event, true);
 }
 
+void report_phase(struct trainer *t, const char *phase) {
+    struct event event = event_new(EVENT_PHASE);
+    event.phase.step = t->progress.steps + (t->phase != PHASE_LOAD || !strcmp(phase, "start"));
+    event.phase.phase = phase;
+    report_emit(t, &event, true);
+}
+
 void report_alarm(struct trainer *t, const char *level, int64_t step, int64_t tower, const char *tensor,
                   const char *text) {
     struct event event = event_new(EVENT_ALARM);
@@ -127,8 +134,8 @@ static void fill_tower(struct trainer *t, int k, double last_done) {
     const struct tower *tower = &towers->tower[k];
     const int terms = towers->collection.per_tower, *chosen = towers->chosen + (size_t)k * (size_t)terms;
     double unknown = wire_unknown();
-    bool active = tower->net != NULL, full = towers->count <= FULL_TOWERS,
-         norms = towers->count <= BRIEF_TOWERS;
+    bool active = tower->net != NULL, counts = t->rule == RULE_RIGHT || towers->rule_weights[k] != 0,
+         full = towers->count <= FULL_TOWERS, norms = towers->count <= BRIEF_TOWERS;
     double norm = active ? sqrt(towers->norms2[k]) : unknown;
     t->report.towers[k] = (struct event_step_tower){
         .tower = k,
@@ -138,8 +145,9 @@ static void fill_tower(struct trainer *t, int k, double last_done) {
         .weight_decay = active && full ? collection_sum(&towers->collection, chosen, terms - 1) : unknown,
         .loss = active ? tower->total : unknown,
         .grad_norm = norms ? norm : unknown,
-        .cosine = active && full && t->result.cosines ? divide(towers->dots[k], norm * t->result.grad_norm)
-                                                      : unknown,
+        .cosine = active && counts && full && t->result.cosines
+                      ? divide(towers->dots[k], norm * t->result.grad_norm)
+                      : unknown,
         .load_ms = full ? milliseconds(tower->load) : unknown,
         .forward_ms = full ? milliseconds(tower->forward) : unknown,
         .backward_ms = full ? milliseconds(tower->backward) : unknown,
@@ -172,6 +180,8 @@ void report_step(struct trainer *t, bool recorded) {
     s->grad_norm_mean = r->grad_norm_mean;
     s->update_ratio = isnan(r->update_ratio) ? wire_unknown() : r->update_ratio;
     s->noise_scale = noise < 0 ? wire_unknown() : noise;
+    s->applied = rule_name(t->rule);
+    s->spread = apart_spread(t);
     s->loss_min = t->running.loss_min;
     s->loss_max = t->running.loss_max;
     s->grad_norm_max = t->running.grad_norm_max;
@@ -185,7 +195,7 @@ void report_step(struct trainer *t, bool recorded) {
 }
 
 /* As many whole towers as a line holds: all of them, but for hundreds of towers of many terms. */
-void report_losses(struct trainer *t) {
+void report_losses(struct trainer *t, int64_t step) {
     const struct towers *towers = t->towers;
     const struct collection *collection = &towers->collection;
     size_t bytes = 0;
@@ -204,7 +214,7 @@ void report_losses(struct trainer *t) {
         told += bytes < LOSSES_BYTES;
     }
     struct event event = event_new(EVENT_LOSSES);
-    event.losses.step = t->progress.steps;
+    event.losses.step = step;
     event.losses.tower_count = told;
     event.losses.towers = t->report.losses;
     report_emit(t, &event, true);

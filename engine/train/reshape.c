@@ -65,6 +65,8 @@ enum status trainer_reshape(struct trainer *t, const struct settings *settings, 
         t->host_losses = losses;
         t->losses_room = batch;
     }
+    t->batch = NULL;
+    t->phase = PHASE_LOAD; /* a frozen step begins again, with the same images */
     t->loader_batch = batch;
     t->loader_place = place;
     t->prepared_bytes = need.prepared_bytes;

@@ -82,10 +82,13 @@ static bool allocate_arrays(struct towers *t, const struct model *model) {
     t->weights = calloc(n, sizeof *t->weights);
     t->norms2 = calloc(n, sizeof *t->norms2);
     t->dots = calloc(n, sizeof *t->dots);
+    t->losses = calloc(n, sizeof *t->losses);
+    t->rule_weights = calloc(n, sizeof *t->rule_weights);
+    t->rule_norms2 = calloc(n, sizeof *t->rule_norms2);
     t->zeros = calloc(cells, sizeof *t->zeros);
     t->values = calloc(cells, sizeof *t->values);
     return t->tower && t->scratch && t->chosen && t->gradients && t->weights && t->norms2 && t->dots &&
-           t->zeros && t->values;
+           t->losses && t->rule_weights && t->rule_norms2 && t->zeros && t->values;
 }
 
 static enum status allocate_buffers(struct towers *t) {
@@ -163,6 +166,9 @@ void towers_free(struct towers *t) {
     free(t->weights);
     free(t->norms2);
     free(t->dots);
+    free(t->losses);
+    free(t->rule_weights);
+    free(t->rule_norms2);
     free(t->zeros);
     free(t->values);
     free(t);

@@ -29,6 +29,8 @@ struct towers {
     int *chosen;            /* [collection.count]: what each tower's scope selects, per_tower each */
     struct span *gradients; /* [count] the arguments and results of combine */
     double *weights, *norms2, *dots;
+    double *losses;                     /* [count] total loss; of towers with images */
+    double *rule_weights, *rule_norms2; /* [count] of a wrong rule: in force, or looked at */
     int64_t *zeros;  /* [count][layers]: zero activations, on steps where they are counted */
     int64_t *values; /* [count][layers]: of how many */
 };

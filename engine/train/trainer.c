@@ -53,7 +53,8 @@ static enum status open_settings(struct trainer *t) {
     STATUS_TRY(choose_distortions(t));
     STATUS_TRY(check_fit(t));
     t->segments = calloc((size_t)model->parameter_count, sizeof *t->segments);
-    if (!t->segments)
+    t->rule_segments = calloc((size_t)model->parameter_count, sizeof *t->rule_segments);
+    if (!t->segments || !t->rule_segments)
         return status_fail(STATUS_NO_MEMORY, "no memory for %d parameter tensors", model->parameter_count);
     memcpy(t->segments, model->segments, (size_t)model->parameter_count * sizeof *t->segments);
     if (!isnan(t->settings.weight_decay))
@@ -107,6 +108,8 @@ void trainer_close(struct trainer *t) {
     if (!t)
         return;
     loader_close(t->loader);
+    why_close(t);
+    apart_close(t);
     evaluation_close(t);
     good_close(t);
     shared_close(t);
@@ -115,6 +118,7 @@ void trainer_close(struct trainer *t) {
     report_close(t);
     free(t->host_losses);
     free(t->segments);
+    free(t->rule_segments);
     free(t);
 }
 
@@ -186,7 +190,7 @@ static enum status do_what_is_due(struct trainer *t) {
         enum status status = trainer_evaluate(t, false);
         if (status != STATUS_OK && status != STATUS_INTERRUPTED)
             return status;
-        best = status == STATUS_OK && t->precision > t->best;
+        best = status == STATUS_OK && t->precision > t->best && t->rule == RULE_RIGHT;
         if (best)
             t->best = t->precision;
     }
@@ -195,29 +199,47 @@ static enum status do_what_is_due(struct trainer *t) {
     return STATUS_OK;
 }
 
-enum status trainer_step(struct trainer *t) {
-    int64_t step = t->progress.steps + 1;
-    bool counted = recorded_by_count(step, t->planned, t->settings.record_every);
-    t->step_recorded = counted || t->single > 0 || t->record_next;
-    enum status status = step_run(t);
-    if (status == STATUS_NON_FINITE)
-        return handle_fault(t);
-    if (status != STATUS_OK)
-        return status;
+/* What follows a whole step: its events, the last good state, the pause after single steps, what is due. */
+static enum status after_step(struct trainer *t) {
+    int64_t step = t->progress.steps;
     t->record_next = false;
     report_step(t, t->step_recorded);
-    if (t->losses_due)
-        report_losses(t);
+    if (t->losses_due && !t->why)
+        report_losses(t, step);
     t->losses_due = false;
     if (t->result.layers)
         report_layers(t);
-    if (step % GOOD_EVERY == 0 && running_good(&t->running, t->result.loss))
+    if (step % GOOD_EVERY == 0 && t->rule == RULE_RIGHT && running_good(&t->running, t->result.loss))
         STATUS_TRY(good_take(t));
     if (t->single > 0 && --t->single == 0) {
         t->paused = true;
         report_state(t, "paused");
     }
     return do_what_is_due(t);
+}
+
+enum status trainer_advance(struct trainer *t, enum step_phase until) {
+    int64_t step = t->progress.steps + 1;
+    if (t->phase == PHASE_LOAD)
+        t->step_recorded = recorded_by_count(step, t->planned, t->settings.record_every) || t->single > 0 ||
+                           t->record_next || until < STEP_PHASES;
+    do {
+        enum step_phase phase = t->phase;
+        enum status status = step_run(t, t->why ? phase + 1 : until);
+        if (status == STATUS_NON_FINITE)
+            return handle_fault(t);
+        if (status != STATUS_OK)
+            return status;
+        if (t->why && phase == PHASE_LOSSES)
+            report_losses(t, step);
+        if (t->why && phase == PHASE_AVERAGE)
+            STATUS_TRY(why_report(t));
+    } while (t->phase != PHASE_LOAD && t->phase < until);
+    return t->phase == PHASE_LOAD ? after_step(t) : STATUS_OK;
+}
+
+enum status trainer_step(struct trainer *t) {
+    return trainer_advance(t, STEP_PHASES);
 }
 
 enum status trainer_end(struct trainer *t, const char *reason, const char *text) {

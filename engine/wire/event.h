@@ -88,6 +88,7 @@ struct event_step {
     double grad_norm_mean;                    /* mean of the towers' norms */
     double update_ratio, noise_scale;
     const char *applied;                      /* name of a wrong rule in force */
+    double spread; /* under no-average: sqrt(mean_k |w_k - mean|^2) / |mean| of the towers' parameters */
     double loss_min, loss_max, grad_norm_max; /* since the last recorded step */
     int64_t tower_count;
     struct event_step_tower *towers;
@@ -133,7 +134,8 @@ struct event_alternative {
 
 struct event_why {
     int64_t step;
-    double proof_loss, proof_loss_difference, proof_gradient_difference;
+    /* The same images on one tower: its loss, and relative differences of loss, gradient, updated parameters. */
+    double proof_loss, proof_loss_difference, proof_gradient_difference, proof_parameter_difference;
     int64_t proof_bytes;
     int64_t alternative_count;
     struct event_alternative *alternatives;

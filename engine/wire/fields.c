@@ -92,6 +92,7 @@ static const struct field step_fields[] = {
     FLOAT(event_step, update_ratio, 0, "norm of the update / norm of the parameters"),
     FLOAT(event_step, noise_scale, 0, "gradient noise scale, in images"),
     TEXT(event_step, applied, 0, "name of the wrong rule in force"),
+    FLOAT(event_step, spread, 0, "no-average: sqrt(mean |w_k - mean|^2) / |mean| of the towers' parameters"),
     FLOAT(event_step, loss_min, 0, "since the last recorded step"),
     FLOAT(event_step, loss_max, 0, "since the last recorded step"),
     FLOAT(event_step, grad_norm_max, 0, "since the last recorded step"),
@@ -125,16 +126,21 @@ static const struct field layers_fields[] = {
     INTEGER(event_layers, step, 0, ""),
     LIST(event_layers, layers, layer_count, event_layer, layer_fields, 0, ""), END};
 
-static const struct field phase_fields[] = {
-    INTEGER(event_phase, step, 0, ""),
-    TEXT(event_phase, phase, 0, "load, forward, losses, backward, average, update"), END};
+static const struct field phase_fields[] = {INTEGER(event_phase, step, 0, ""),
+                                            TEXT(event_phase, phase, 0,
+                                                 "the phase just done: load, forward, losses, backward, "
+                                                 "average, update; start: the step begins again"),
+                                            END};
 
 static const struct field proof_fields[] = {
     FIELD(event_why, proof_loss, "loss", FIELD_FLOAT, 0, "of the same batch on one tower"),
     FIELD(event_why, proof_loss_difference, "loss_difference", FIELD_FLOAT, 0, "relative"),
     FIELD(event_why, proof_gradient_difference, "gradient_difference", FIELD_FLOAT, 0,
           "norm of the difference / norm of the gradient"),
-    FIELD(event_why, proof_bytes, "bytes", FIELD_INTEGER, 0, "memory it takes"), END};
+    FIELD(event_why, proof_parameter_difference, "parameter_difference", FIELD_FLOAT, 0,
+          "norm of the difference of the updated parameters / their norm"),
+    FIELD(event_why, proof_bytes, "bytes", FIELD_INTEGER, 0, "memory it takes"),
+    END};
 static const struct field alternative_fields[] = {
     TEXT(event_alternative, name, 0, ""),
     FLOAT(event_alternative, printed_loss, 0, ""),

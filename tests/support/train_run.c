@@ -108,6 +108,20 @@ static void keep(void *context, const struct event *event, bool recorded) {
             kept->step.towers = kept->towers;
         }
         break;
+    case EVENT_WHY:
+        run->why = event->why;
+        assert_true(event->why.alternative_count <= 16);
+        memcpy(run->alternatives, event->why.alternatives,
+               (size_t)event->why.alternative_count * sizeof *run->alternatives);
+        run->why.alternatives = run->alternatives;
+        break;
+    case EVENT_PHASE:
+        snprintf(run->phase, sizeof run->phase, "%s", event->phase.phase);
+        break;
+    case EVENT_IMAGES:
+        run->image = event->images.images[0];
+        run->image_count = event->images.image_count;
+        break;
     case EVENT_EVAL:
         run->eval = event->eval;
         break;

@@ -35,6 +35,11 @@ struct train_run {
     int64_t terms; /* of the last losses event */
     double term[KEPT_TOWERS * 8];
     char term_name[KEPT_TOWERS * 8][120];
+    struct event_why why; /* the last; its alternatives are those below */
+    struct event_alternative alternatives[16];
+    char phase[16]; /* the last phase event */
+    struct event_image image; /* the first of the last images event; its pixels are not kept */
+    int64_t image_count;
     struct event_layer layers[KEPT_LAYERS];
     int64_t layer_count;
 };

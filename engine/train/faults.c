@@ -1,0 +1,79 @@
+/* Values that are not finite: found before they reach the parameters, and named. */
+#include "engine/train/internal.h"
+
+#include <math.h>
+#include <stdio.h>
+
+double trainer_value(const struct trainer *t, struct span span, size_t i) {
+    return t->info.element_bytes == 8 ? ((const double *)span.data)[i]
+                                      : (double)((const float *)span.data)[i];
+}
+
+static enum status found(struct trainer *t, int tower, const char *tensor, const char *what) {
+    struct fault *f = &t->fault;
+    f->tower = tower;
+    snprintf(f->tensor, sizeof f->tensor, "%s", tensor);
+    if (tower >= 0)
+        snprintf(f->text, sizeof f->text, "step %lld: %s of tower %d is not finite (%s)",
+                 (long long)t->progress.steps + 1, what, tower, tensor);
+    else
+        snprintf(f->text, sizeof f->text, "step %lld: %s is not finite (%s)",
+                 (long long)t->progress.steps + 1, what, tensor);
+    return STATUS_NON_FINITE;
+}
+
+/* The first layer of a tower whose output has a value that is not finite, as "conv2/activations". */
+static void name_activation(const struct trainer *t, int k, char *out, size_t size) {
+    const struct model *model = t->options.model;
+    const struct tower *tower = &t->towers->tower[k];
+    snprintf(out, size, "cross_entropy");
+    for (int i = 0; i < model->layer_count && t->info.host_memory; i++) {
+        struct span y = net_activation(tower->net, &tower->memory, i);
+        size_t count = y.data ? y.bytes / (size_t)t->info.element_bytes : 0;
+        for (size_t j = 0; j < count; j++)
+            if (!isfinite(trainer_value(t, y, j))) {
+                snprintf(out, size, "%s/activations", model->layers[i].name);
+                return;
+            }
+    }
+}
+
+/* The first parameter tensor whose piece of a flat buffer has a value that is not finite. */
+static const char *name_parameter(const struct trainer *t, struct span flat) {
+    const struct model *model = t->options.model;
+    for (int i = 0; i < model->parameter_count && t->info.host_memory; i++) {
+        const struct model_parameter *p = &model->parameters[i];
+        for (size_t j = 0; j < p->count; j++)
+            if (!isfinite(trainer_value(t, flat, p->offset + j)))
+                return p->name;
+    }
+    return "unknown";
+}
+
+enum status fault_losses(struct trainer *t) {
+    for (int k = 0; k < t->towers->count; k++) {
+        const struct tower *tower = &t->towers->tower[k];
+        if (tower->net && !isfinite(tower->cross_entropy)) {
+            char tensor[MODEL_NAME_MAX + 32];
+            name_activation(t, k, tensor, sizeof tensor);
+            return found(t, k, tensor, "the loss");
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status fault_gradients(struct trainer *t, double average_norm2) {
+    for (int k = 0; k < t->towers->count; k++)
+        if (t->towers->tower[k].net && !isfinite(t->towers->norms2[k]))
+            return found(t, k, name_parameter(t, t->towers->gradients[k]), "the gradient");
+    if (!isfinite(average_norm2))
+        return found(t, -1, name_parameter(t, t->shared.gradient), "the averaged gradient");
+    return STATUS_OK;
+}
+
+enum status fault_parameters(struct trainer *t) {
+    for (int i = 0; i < t->options.model->parameter_count; i++)
+        if (!isfinite(t->shared.norms2[i]) || !isfinite(t->shared.update_norms2[i]))
+            return found(t, -1, t->options.model->parameters[i].name, "a parameter after the update");
+    return STATUS_OK;
+}

@@ -1,0 +1,73 @@
+#include "engine/train/proof.h"
+
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+
+static enum status allocate(struct trainer *t, struct proof *p) {
+    struct net_options options = {.images = p->images, .training = true};
+    STATUS_TRY(net_plan(t->options.model, t->options.device, &options, &p->net));
+    struct net_sizes sizes = net_sizes(p->net);
+    if (sizes.prepared_bytes != t->shared.prepared.bytes)
+        return status_fail(STATUS_UNSUPPORTED,
+                           "the whole batch on one tower takes other kernels than its shards");
+    p->bytes = sizes.arena_bytes + sizes.gradient_bytes + sizes.scratch_bytes;
+    size_t available = memory_available();
+    char words[32], left[32];
+    if (available && p->bytes > available)
+        return status_fail(STATUS_NO_MEMORY, "the proof needs %s (%zu bytes) and %s are free",
+                           memory_words(p->bytes, words), p->bytes, memory_words(available, left));
+    p->losses = calloc((size_t)p->images, sizeof *p->losses);
+    if (!p->losses)
+        return status_fail(STATUS_NO_MEMORY, "no memory for the losses of %d images", p->images);
+    STATUS_TRY(buffer_new(t, sizes.arena_bytes, &p->memory.arena));
+    STATUS_TRY(buffer_new(t, sizes.gradient_bytes, &p->memory.gradient));
+    return sizes.scratch_bytes ? buffer_new(t, sizes.scratch_bytes, &p->scratch) : STATUS_OK;
+}
+
+enum status proof_open(struct trainer *t, int images, struct proof *out) {
+    *out = (struct proof){.images = images};
+    enum status status = allocate(t, out);
+    if (status != STATUS_OK)
+        proof_close(t, out);
+    return status;
+}
+
+void proof_close(struct trainer *t, struct proof *p) {
+    buffer_free(t, &p->memory.arena);
+    buffer_free(t, &p->memory.gradient);
+    buffer_free(t, &p->scratch);
+    net_free(p->net);
+    free(p->losses);
+    *p = (struct proof){0};
+}
+
+struct proof_work {
+    struct trainer *t;
+    struct proof *proof;
+};
+
+static enum status run(void *context, int item, int worker, struct stream *stream) {
+    (void)item;
+    (void)worker;
+    const struct proof_work *work = context;
+    struct trainer *t = work->t;
+    struct proof *p = work->proof;
+    const struct device_handle device = t->options.device;
+    struct span values = t->shared.values, prepared = t->shared.prepared;
+    STATUS_TRY(device.ops->write(device.device, stream, net_input(p->net, &p->memory), t->batch->pixels,
+                                 (size_t)p->images * shape_size(t->options.model->input)));
+    STATUS_TRY(net_forward(p->net, stream, &p->memory, values, prepared, p->scratch));
+    STATUS_TRY(net_loss(p->net, stream, &p->memory, t->batch->labels));
+    STATUS_TRY(device.ops->read(device.device, stream, p->losses, net_losses(p->net, &p->memory),
+                                (size_t)p->images));
+    return net_backward(p->net, stream, &p->memory, values, prepared, p->scratch);
+}
+
+enum status proof_run(struct trainer *t, struct proof *p, double *cross_entropy) {
+    struct proof_work work = {t, p};
+    STATUS_TRY(t->options.device.ops->each(t->options.device.device, 1, run, &work));
+    STATUS_TRY(trainer_wait(t));
+    *cross_entropy = trainer_loss_sum(t, net_losses(p->net, &p->memory), p->losses, p->images) / p->images;
+    return STATUS_OK;
+}

@@ -1,0 +1,60 @@
+/* A wrong rule in force: the run goes on with it, marked in every step, until it is taken back. */
+#include "engine/train/internal.h"
+
+struct rule_step rule_step_of(const struct trainer *t) {
+    return (struct rule_step){
+        .towers = t->towers->count,
+        .shares = t->towers->weights,
+        .losses = t->towers->losses,
+        .norms2 = t->towers->norms2,
+        .cross_entropy = t->result.cross_entropy,
+        .weight_decay = t->result.weight_decay,
+        .clip_norm = t->settings.clip_norm,
+    };
+}
+
+void rule_losses(struct trainer *t) {
+    struct rule_step step = rule_step_of(t);
+    t->result.loss = rule_printed(t->rule, &step);
+    if (t->rule != RULE_UNSCOPED)
+        return;
+    double sum = 0; /* the collection as it stands when tower k has added its terms */
+    for (int k = 0; k < t->towers->count; k++)
+        if (t->towers->tower[k].net)
+            t->towers->tower[k].total = sum += t->towers->losses[k];
+}
+
+const struct segment *rule_segments(struct trainer *t, double decay) {
+    for (int i = 0; i < t->options.model->parameter_count; i++) {
+        t->rule_segments[i] = t->segments[i];
+        t->rule_segments[i].weight_decay *= decay;
+    }
+    return t->rule_segments;
+}
+
+enum status rule_average(struct trainer *t, const struct combine_args *right) {
+    double decay;
+    struct rule_step step = rule_step_of(t);
+    rule_weights(t->rule, &step, t->towers->rule_weights, &decay);
+    struct combine_args args = *right;
+    args.weights = t->towers->rule_weights;
+    args.segments = rule_segments(t, decay);
+    args.norms2 = t->towers->rule_norms2; /* the towers' own norms stay those of their totals */
+    return t->options.device.ops->combine(t->options.device.device, &args);
+}
+
+enum status rule_apply(struct trainer *t, enum rule rule) {
+    STATUS_TRY(rule_restore(t));
+    STATUS_TRY(good_take(t));
+    if (rule == RULE_NO_AVERAGE)
+        STATUS_TRY(apart_open(t));
+    t->rule = rule;
+    t->rule_since = t->progress.steps;
+    return STATUS_OK;
+}
+
+enum status rule_restore(struct trainer *t) {
+    t->rule = RULE_RIGHT;
+    apart_close(t);
+    return STATUS_OK;
+}
