@@ -185,7 +185,7 @@ static enum status open_trainer(struct train_run *run, const char *const *words,
     struct trainer_options options = {
         .settings = made_settings(words),
         .run_name = "test",
-        .data = &run->data,
+        .data = run->lent ? run->lent : &run->data,
         .model = run->model,
         .device = run->device,
         .sink = {keep, run},
@@ -220,6 +220,20 @@ struct train_run *train_run_resume(const char *device, const char *model_text, i
 struct train_run *train_run_open(const char *device, const char *model_text, int64_t train, int64_t test,
                                  const char *const *words) {
     return train_run_resume(device, model_text, train, test, words, NULL, NULL);
+}
+
+struct train_run *train_run_on(const char *device, const struct dataset *data, const char *model,
+                               const char *const *words) {
+    struct train_run *run = calloc(1, sizeof *run);
+    assert_non_null(run);
+    run->lent = data;
+    struct model_ends ends = {data->train.shape.h, data->train.shape.w, data->train.shape.c, data->classes};
+    if (device_open(device, 2, NULL, &run->device) != STATUS_OK ||
+        model_read(model, ends, NAN, &run->model) != STATUS_OK ||
+        open_trainer(run, words, NULL, NULL) != STATUS_OK)
+        fail_msg("%s", status_text());
+    trainer_begin(run->trainer);
+    return run;
 }
 
 enum status train_run_refusal(const char *device, const char *model_text, int64_t train, int64_t test,

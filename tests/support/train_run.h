@@ -15,7 +15,8 @@ struct kept_step {
 
 struct train_run {
     struct device_handle device;
-    struct dataset data;
+    struct dataset data;        /* made up */
+    const struct dataset *lent; /* or the caller's */
     struct model *model;
     struct trainer *trainer;
     bool interrupt; /* what the trainer is told when it asks */
@@ -57,8 +58,11 @@ struct settings made_settings(const char *const *words);
 /* Open on the device called `device` with two threads; fails the test when it can't be. */
 struct train_run *train_run_open(const char *device, const char *model_text, int64_t train, int64_t test,
                                  const char *const *words);
-/* The same with a folder for checkpoints (NULL: nothing is stored), and going on from a checkpoint of it
- * (NULL: from the beginning). The settings are those of the checkpoint with `words` over them. */
+/* On a data set of the caller's, with a model that comes with the program. */
+struct train_run *train_run_on(const char *device, const struct dataset *data, const char *model,
+                               const char *const *words);
+/* train_run_open() with a folder for checkpoints (NULL: nothing is stored), and going on from a checkpoint of
+ * it (NULL: from the beginning). The settings are those of the checkpoint with `words` over them. */
 struct train_run *train_run_resume(const char *device, const char *model_text, int64_t train, int64_t test,
                                    const char *const *words, const char *folder, const char *checkpoint);
 /* What trainer_open() says to that: STATUS_OK is a failure of the test. The text is status_text(). */
