@@ -114,7 +114,7 @@ as_nobody=()
 [ "$(id -u)" != 0 ] || as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 chmod 755 "$TEST_TMP" 2>/dev/null
 mkdir -m 777 open
-if "${as_nobody[@]}" test -w open && "${as_nobody[@]}" test -x "$TOWERSCOPE"; then
+if "${as_nobody[@]}" test -w "$PWD/open" && "${as_nobody[@]}" test -x "$TOWERSCOPE"; then
     "${as_nobody[@]}" "$TOWERSCOPE" train locked --runs open "${small[@]}" --steps 2 >locked.out 2>&1 || fail "locked: $(cat locked.out)"
     chmod 500 open/locked/checkpoints
     "${as_nobody[@]}" "$TOWERSCOPE" train locked --runs open --resume --steps 3 >locked.out 2>&1
