@@ -321,6 +321,23 @@ static void test_schedule_in_images(void **state) {
     train_run_close(run);
 }
 
+/* An end in epochs is reached when the last image of the last one was used. */
+static void test_epochs(void **state) {
+    (void)state;
+    const char *const words[] = {"batch=16", "towers=2", "epochs=2", NULL};
+    struct train_run *run = train_run_open("ref", mlp_text, 40, 20, words);
+    int steps = 0;
+    while (!trainer_finished(run->trainer) && steps < 100) {
+        if (++steps == 4)
+            assert_true(
+                train_run_command(run, "set batch 7")); /* 3 steps of 16, 16, 8; then 6 of 7, 7, 7, 7, 7, 5 */
+        train_run_steps(run, 1);
+    }
+    assert_int_equal(steps, 9);
+    assert_near(run->kept[8].step.epoch, 2, 1e-12);
+    train_run_close(run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain),
@@ -329,6 +346,7 @@ int main(void) {
         cmocka_unit_test(test_tower_figures),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_schedule_in_images),
+        cmocka_unit_test(test_epochs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
