@@ -77,7 +77,7 @@ FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJ := $(B)/tests/fuzz/files.o $(if $(filter fuzz,$(SANITIZE)),,$(B)/tests/fuzz/driver.o)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all run test test-long fuzz fuzzers check-house golden golden-values golden-screens bench install clean help FORCE
+.PHONY: all run protocol test test-long fuzz fuzzers check-house golden golden-values golden-screens bench install clean help FORCE
 all: $(BIN)
 	$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope
 
@@ -178,6 +178,12 @@ golden-values:
 	$(Q)[ -n "$(PYTHON)" ] || { echo 'make golden-values needs Python with NumPy (Debian: python3-numpy)'; exit 1; }
 	$(Q)$(PYTHON) tests/golden/make_golden.py
 
+# the tables of the stream's description, between its two marks
+protocol: all
+	$(call say,GEN,engine/wire/PROTOCOL.md)
+	$(Q)$(BIN) protocol > $(B)/protocol.tables
+	$(Q)sed -i -e '/^<!-- made by/,/^<!-- end/{//!d}' -e '/^<!-- made by/r $(B)/protocol.tables' engine/wire/PROTOCOL.md
+
 install: all
 	$(Q)install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/towerscope
 
@@ -191,6 +197,7 @@ help:
 	@echo 'make test-long   the tests that take minutes'
 	@echo 'make fuzz        each reader of foreign bytes for TIME=$(TIME) seconds (clang)'
 	@echo 'make golden      make the golden screens and values again'
+	@echo 'make protocol    make the tables of engine/wire/PROTOCOL.md again'
 	@echo 'make bench       measure, beside PyTorch where it is installed'
 	@echo 'make install     PREFIX=$(PREFIX) DESTDIR='
 	@echo 'Knobs: V=1 WERROR=1 SANITIZE=address|thread|fuzz CUDA=auto|0|1'

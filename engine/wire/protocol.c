@@ -30,9 +30,11 @@ static const char *type_words(const struct field *f) {
 
 static void write_fields(FILE *file, const struct field *fields, const char *prefix) {
     for (const struct field *f = fields; f->name; f++) {
-        fprintf(file, "| `%s%s` | %s | %s%s%s | %s |\n", prefix, f->name, type_words(f),
-                f->flags & FIELD_WALL_CLOCK ? "clock " : "", f->flags & FIELD_MACHINE ? "machine " : "",
-                f->flags & FIELD_NAME ? "name " : "", f->sentence);
+        char depends[24];
+        snprintf(depends, sizeof depends, "%s%s%s", f->flags & FIELD_WALL_CLOCK ? " clock" : "",
+                 f->flags & FIELD_MACHINE ? " machine" : "", f->flags & FIELD_NAME ? " name" : "");
+        fprintf(file, "| `%s%s` | %s |%s |%s%s |\n", prefix, f->name, type_words(f), depends,
+                *f->sentence ? " " : "", f->sentence);
         if (f->inner) {
             char inner[80];
             snprintf(inner, sizeof inner, "%s%s%s.", prefix, f->name, f->type == FIELD_LIST ? "[]" : "");
