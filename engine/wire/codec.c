@@ -11,11 +11,22 @@
 
 /* ---- encoding */
 
-/* To 9 significant digits, which tell every float32 from its neighbours. Printing and reading use the same
- * locale, whichever it is. */
+/* To 9 significant digits, which tell every float32 from its neighbours. A whole number of 9 digits and a
+ * power of ten up to 10^22 are exact as doubles, so that their quotient is the double nearest to the decimal
+ * number. */
 static double round_to_float_digits(double value) {
-    char digits[40];
-    snprintf(digits, sizeof digits, "%.8e", value);
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    enum { DIGITS = 9, MOST = sizeof powers / sizeof *powers - 1 };
+    if (value == 0)
+        return value;
+    int shift = DIGITS - 1 - (int)floor(log10(fabs(value)));
+    if (shift >= 0 && shift <= MOST)
+        return nearbyint(value * powers[shift]) / powers[shift];
+    if (shift < 0 && -shift <= MOST)
+        return nearbyint(value / powers[-shift]) * powers[-shift];
+    char digits[40]; /* printing and reading use the same locale, whichever it is */
+    snprintf(digits, sizeof digits, "%.*e", DIGITS - 1, value);
     return strtod(digits, NULL);
 }
 

@@ -1,6 +1,7 @@
 /* Every event comes back from its line as it was, and nothing that is no event does harm. */
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,13 +76,19 @@ static void values_are_written_as_promised(void **context) {
                         "\"loss\":4.67600012,\"grad_norm\":null,\"noise_scale\":null}\n");
     /* Each of these float32 values is told apart from its neighbours. */
     struct random random = random_begin(2, RANDOM_TEST, 0);
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 20000; i++) {
         float value = ldexpf((float)random_double(&random) + 1e-3f, (int)random_below(&random, 250) - 125);
         event.step.loss = (double)value;
         const char *line = encode(&event, &arena);
         struct event back;
         assert_int_equal(event_decode(line, strlen(line), &arena, &back), STATUS_OK);
         assert_true((float)back.step.loss == value);
+        char digits[40]; /* no more digits than promised */
+        snprintf(digits, sizeof digits, "%.8e", (double)value);
+        if (!(fabs(back.step.loss - strtod(digits, NULL)) <= fabs(back.step.loss) * 1e-8))
+            fail_msg("%.17g was written as %.17g", (double)value, back.step.loss);
+        snprintf(digits, sizeof digits, "%.8e", back.step.loss);
+        assert_true(strtod(digits, NULL) == back.step.loss);
         arena_reset(&arena);
     }
     /* Bytes that are no UTF-8 (a file's name) don't make the line invalid. */
