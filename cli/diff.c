@@ -22,9 +22,10 @@ struct step_places {
 
 struct diff {
     const char *names[2], *runs;
-    bool steps;       /* only step events, matched by their step */
-    double tolerance; /* relative */
-    int64_t until;    /* the last step that is compared */
+    bool steps;        /* only step events, matched by their step */
+    double tolerance;  /* relative */
+    int64_t until;     /* the last step that is compared */
+    bool other_towers; /* the step at hand has other towers: only what the average says is compared */
     struct record_reader *readers[2];
     struct arena arenas[2];
     int64_t differences, events;
@@ -93,9 +94,10 @@ static enum status open_records(struct diff *diff) {
 
 static void show(void *context, const struct difference *difference) {
     struct diff *diff = context;
-    /* of other towers the average is compared, not the towers */
-    if (diff->steps && !strncmp(difference->field, "towers", 6))
-        return;
+    static const char *const of_towers[] = {"towers", "grad_norm_mean", "noise_scale"};
+    for (int i = 0; diff->other_towers && i < 3; i++)
+        if (!strncmp(difference->field, of_towers[i], strlen(of_towers[i])))
+            return;
     if (diff->differences++ < SHOWN)
         printf("%s: %s: %s | %s\n", diff->where, difference->field, difference->a, difference->b);
 }
@@ -104,9 +106,12 @@ static void compare(struct diff *diff, const struct event *a, const struct event
     int64_t step = event_step(a);
     diff->events++;
     if (step == WIRE_UNKNOWN_INT)
-        snprintf(diff->where, sizeof diff->where, "event %lld", (long long)a->seq);
+        snprintf(diff->where, sizeof diff->where, "%s, event %lld", event_kind_name(a->kind),
+                 (long long)a->seq);
     else
         snprintf(diff->where, sizeof diff->where, "%s, step %lld", event_kind_name(a->kind), (long long)step);
+    diff->other_towers = diff->steps && a->kind == EVENT_STEP && b->kind == EVENT_STEP &&
+                         a->step.tower_count != b->step.tower_count;
     event_compare(a, b, diff->tolerance, show, diff);
 }
 

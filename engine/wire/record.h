@@ -67,7 +67,7 @@ record_reader_torn(const struct record_reader *reader); /* bytes after the last 
 enum status record_seek(struct record_reader *reader, int64_t offset);
 
 /* The last byte offset from which on the record holds at least `lines` whole lines (0: fewer in all). Reads
- * only the end of the file. */
+ * only the end of the file: when that has too few lines (a file of zeros), the offset lies inside a line. */
 enum status record_tail(struct record_reader *reader, int64_t lines, int64_t *offset);
 
 #endif

@@ -10,7 +10,7 @@
 #include "engine/wire/codec.h"
 #include "engine/wire/record.h"
 
-enum { BUFFER = 4 * WIRE_LINE_MAX };
+enum { BUFFER = 4 * WIRE_LINE_MAX, TAIL_LINES = 1024 };
 
 struct record_reader {
     int fd;
@@ -168,7 +168,8 @@ enum status record_seek(struct record_reader *reader, int64_t offset) {
 enum status record_tail(struct record_reader *reader, int64_t lines, int64_t *offset) {
     char block[16384];
     int64_t end = record_reader_size(reader), found = 0;
-    while (end > 0) {
+    int64_t least = end - (lines < TAIL_LINES ? lines + 1 : TAIL_LINES) * WIRE_LINE_MAX;
+    while (end > 0 && end > least) {
         size_t length = end < (int64_t)sizeof block ? (size_t)end : sizeof block;
         if (pread(reader->fd, block, length, end - (int64_t)length) != (ssize_t)length)
             return status_fail(STATUS_IO, "%s: can't be read: %s", reader->path, strerror(errno));
@@ -179,6 +180,6 @@ enum status record_tail(struct record_reader *reader, int64_t lines, int64_t *of
             }
         end -= (int64_t)length;
     }
-    *offset = 0;
+    *offset = end;
     return STATUS_OK;
 }
