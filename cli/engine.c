@@ -70,7 +70,8 @@ static enum status open_old(struct engine *engine, const char *runs) {
 }
 
 static enum status open_hub(struct engine *engine) {
-    struct hub_options options = {.say = engine->say, .context = engine->context};
+    struct hub_options options = {
+        .must_listen = engine->background, .say = engine->say, .context = engine->context};
     STATUS_TRY(live_describe(engine->folder.path, &options.run));
     return hub_open(&options, &engine->hub);
 }

@@ -177,7 +177,3 @@ bool hub_take(struct hub *hub, int64_t step, struct command *out) {
 int hub_command_fd(const struct hub *hub) {
     return hub->command_fd;
 }
-
-bool hub_reachable(const struct hub *hub) {
-    return atomic_load(&hub->reachable);
-}

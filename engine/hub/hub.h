@@ -19,6 +19,7 @@ struct hub;
 
 struct hub_options {
     struct live_run run; /* the caller holds its lock */
+    bool must_listen;    /* that nobody could attach is a failure of hub_open */
     /* A sentence for the engine's log: refused clients, trouble with files. Called by any thread; may be
      * NULL. */
     void (*say)(void *context, const char *text);
@@ -26,8 +27,9 @@ struct hub_options {
 };
 
 /* Open the record (a torn last line is cut), enter the run among the live ones, listen, start the thread.
- * That nobody can attach (no home folder, a file in the socket's place) is said and is no failure; a record
- * that can't be opened is: STATUS_IO, STATUS_BAD_INPUT. */
+ * That nobody can attach (no home folder, a file in the socket's place) is said, and tried again twice a
+ * second; with must_listen it is refused. A record that can't be opened is a failure: STATUS_IO,
+ * STATUS_BAD_INPUT. */
 enum status hub_open(const struct hub_options *options, struct hub **out);
 
 /* Write and send what is left (clients have half a second to take it), leave the live runs, free. NULL is
@@ -49,8 +51,5 @@ bool hub_take(struct hub *hub, int64_t step, struct command *out);
 
 /* A descriptor that is readable while commands wait to be looked at; hub_take() empties it. */
 int hub_command_fd(const struct hub *hub);
-
-/* Whether somebody could attach: the socket is there. */
-bool hub_reachable(const struct hub *hub);
 
 #endif

@@ -56,7 +56,6 @@ struct hub {
     bool unlinked_said, socket_said;
     int64_t lost_said;
     atomic_bool record_failing; /* lines wait that the disk did not take */
-    atomic_bool reachable;
 };
 
 /* A sentence for the engine's log. */

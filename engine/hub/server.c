@@ -94,7 +94,8 @@ static bool take_queue(struct hub *hub) {
 
 /* ---- the socket */
 
-static void listen_again(struct hub *hub) {
+/* Open the folder of live runs, enter the run, listen: what of it stands is made anew. */
+static enum status listen_again(struct hub *hub) {
     if (hub->live_fd >= 0) { /* the folder itself may be gone, too */
         struct stat info;
         if (fstat(hub->live_fd, &info) != 0 || info.st_nlink == 0) {
@@ -102,25 +103,23 @@ static void listen_again(struct hub *hub) {
             hub->live_fd = -1;
         }
     }
-    enum status status = STATUS_OK;
+    int listener;
     if (hub->live_fd < 0)
-        status = live_folder_open(true, &hub->live_fd);
-    int listener = -1;
-    if (status == STATUS_OK)
-        status = live_enter(hub->live_fd, &hub->options.run);
-    if (status == STATUS_OK)
-        status = live_listen(hub->live_fd, &hub->options.run, &listener);
-    atomic_store(&hub->reachable, status == STATUS_OK);
-    if (status != STATUS_OK) {
-        if (!hub->socket_said)
-            hub_say(hub, "no console can attach: %s", status_text());
-        hub->socket_said = true;
-        return;
-    }
+        STATUS_TRY(live_folder_open(true, &hub->live_fd));
+    STATUS_TRY(live_enter(hub->live_fd, &hub->options.run));
+    STATUS_TRY(live_listen(hub->live_fd, &hub->options.run, &listener));
     hub->socket_said = false;
     if (hub->listener >= 0)
         close(hub->listener);
     hub->listener = listener;
+    return STATUS_OK;
+}
+
+static void listen_or_say(struct hub *hub) {
+    if (listen_again(hub) != STATUS_OK && !hub->socket_said) {
+        hub_say(hub, "no console can attach: %s", status_text());
+        hub->socket_said = true;
+    }
 }
 
 /* Whether the names of the run are still there. */
@@ -251,7 +250,7 @@ static void tick(struct hub *hub, double now) {
     hub->next_tick = now + TICK_SECONDS;
     retry_record(hub);
     if (!names_stand(hub))
-        listen_again(hub);
+        listen_or_say(hub);
     hub_control_tick(hub, now);
     for (int i = 0; i < hub->peer_count; i++) {
         struct peer *peer = hub->peers[i];
@@ -424,12 +423,19 @@ enum status hub_open(const struct hub_options *options, struct hub **out) {
         status = record_writer_open(options->run.folder, &hub->record);
     if (status == STATUS_OK) {
         hub->last_seq = record_last_seq(hub->record);
-        listen_again(hub);
+        if (options->must_listen)
+            status = listen_again(hub);
+        else
+            listen_or_say(hub);
+    }
+    if (status == STATUS_OK) {
         int error = start_thread(hub);
         if (error)
             status = status_fail(STATUS_IO, "no thread for the hub: %s", strerror(error));
     }
     if (status != STATUS_OK) {
+        if (hub->live_fd >= 0)
+            live_leave(hub->live_fd, &options->run);
         free_hub(hub);
         return status;
     }
