@@ -1,0 +1,250 @@
+/* Keys: one table for dispatcher, footer and help; the prompt; what the console asks of the run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/wire/command.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/screen.h"
+#include "tests/support/stream.h"
+#include "tui/app.h"
+#include "tui/prompt.h"
+
+/* ---- the table */
+
+static void every_key_means_one_thing(void **state) {
+    (void)state;
+    struct keymap keymap;
+    keymap_default(&keymap);
+    for (unsigned where = WHERE_LIVE; where <= WHERE_REPLAY; where++)
+        for (int i = 0; i < keymap.count; i++)
+            for (int k = 0; k < 3; k++) {
+                const struct key_binding *binding = &keymap.bindings[i];
+                if (!binding->keys[k] || !(binding->where & where))
+                    continue;
+                assert_int_equal(keymap_action(&keymap, binding->keys[k], where), binding->action);
+                char name[16];
+                press_name(binding->keys[k], name);
+                assert_int_equal(press_named(name), binding->keys[k]);
+                assert_true(*binding->sentence && *binding->name);
+            }
+}
+
+static void remapping(void **state) {
+    (void)state;
+    struct keymap keymap;
+    keymap_default(&keymap);
+    assert_int_equal(keymap_set(&keymap, "pause", "p"), STATUS_OK);
+    assert_int_equal(keymap_action(&keymap, 'p', WHERE_LIVE), ACTION_PAUSE);
+    assert_int_equal(keymap_action(&keymap, ' ', WHERE_LIVE), ACTION_NONE);
+    assert_int_equal(keymap_action(&keymap, 'p', WHERE_REPLAY), ACTION_LAST_MARKER);
+    assert_int_equal(keymap_set(&keymap, "pawse", "p"), STATUS_BAD_INPUT);
+    assert_int_equal(keymap_set(&keymap, "pause", "nokey"), STATUS_BAD_INPUT);
+    struct keymap before = keymap;
+    assert_int_equal(keymap_set(&keymap, "pause", "q"), STATUS_BAD_INPUT); /* the only way out */
+    assert_memory_equal(&before, &keymap, sizeof keymap);
+    assert_int_equal(keymap_set(&keymap, "leave", "^X"), STATUS_OK);
+    assert_int_equal(keymap_action(&keymap, PRESS_CONTROL('x'), WHERE_LIVE), ACTION_LEAVE);
+}
+
+/* ---- the prompt */
+
+static void type(struct prompt *prompt, const char *text) {
+    for (; *text; text++)
+        prompt_key(prompt, *text, command_complete);
+}
+
+static void editing(void **state) {
+    (void)state;
+    static struct prompt prompt;
+    prompt_begin(&prompt, "");
+    type(&prompt, "towers 44");
+    prompt_key(&prompt, PRESS_BACKSPACE, NULL);
+    prompt_key(&prompt, PRESS_HOME, NULL);
+    prompt_key(&prompt, 0xe9, NULL); /* é, two bytes */
+    prompt_key(&prompt, PRESS_RIGHT, NULL);
+    prompt_key(&prompt, PRESS_LEFT, NULL);
+    prompt_key(&prompt, PRESS_LEFT, NULL);
+    prompt_key(&prompt, PRESS_DELETE, NULL);
+    assert_string_equal(prompt.text, "towers 4");
+    prompt_key(&prompt, PRESS_END, NULL);
+    prompt_key(&prompt, PRESS_CONTROL('w'), NULL);
+    assert_string_equal(prompt.text, "towers ");
+    assert_int_equal(prompt_key(&prompt, PRESS_ENTER, NULL), PROMPT_ENTERED);
+    prompt_begin(&prompt, "");
+    for (int i = 0; i < 1000; i++)
+        prompt_key(&prompt, 0x4e2d, NULL);
+    assert_true(strlen(prompt.text) < PROMPT_TEXT);
+    prompt_key(&prompt, PRESS_CONTROL('u'), NULL);
+    assert_string_equal(prompt.text, "");
+    assert_int_equal(prompt_key(&prompt, PRESS_BACKSPACE, NULL), PROMPT_CANCELLED);
+}
+
+static void history_and_completion(void **state) {
+    (void)state;
+    static struct prompt prompt;
+    const char *lines[] = {"pause", "towers 2", "towers 2", "  "};
+    for (int i = 0; i < 4; i++) {
+        prompt_begin(&prompt, lines[i]);
+        prompt_key(&prompt, PRESS_ENTER, NULL);
+    }
+    assert_int_equal(prompt.history_count, 2);
+    prompt_begin(&prompt, "dra");
+    prompt_key(&prompt, PRESS_UP, NULL);
+    assert_string_equal(prompt.text, "towers 2");
+    prompt_key(&prompt, PRESS_UP, NULL);
+    prompt_key(&prompt, PRESS_UP, NULL);
+    assert_string_equal(prompt.text, "pause");
+    prompt_key(&prompt, PRESS_DOWN, NULL);
+    prompt_key(&prompt, PRESS_DOWN, NULL);
+    assert_string_equal(prompt.text, "dra");
+    prompt_begin(&prompt, "");
+    type(&prompt, "set l\t");
+    assert_string_equal(prompt.text, "set lr");
+    prompt_key(&prompt, PRESS_TAB, command_complete);
+    assert_string_equal(prompt.text, "set l"); /* after the last, what was typed */
+    for (int i = 0; i < 200; i++) {
+        char line[32];
+        snprintf(line, sizeof line, "note %d", i);
+        prompt_begin(&prompt, line);
+        prompt_key(&prompt, PRESS_ENTER, NULL);
+    }
+    assert_int_equal(prompt.history_count, PROMPT_HISTORY);
+}
+
+/* ---- what the console asks of the run */
+
+struct desk {
+    struct app *app;
+    struct run_state *state;
+    struct canvas *canvas;
+    double now;
+};
+
+static struct desk desk_new(const struct stream_script *script, bool watch) {
+    struct app_options options = {.watch = watch};
+    preferences_default(&options.preferences);
+    keymap_default(&options.keymap);
+    struct desk desk = {app_new(&options), stream_state(script), canvas_new(24, 80), 10};
+    assert_true(desk.app && desk.state && desk.canvas);
+    app_draw(desk.app, desk.canvas, desk.state, 1, desk.now);
+    return desk;
+}
+
+static void desk_free(struct desk *desk) {
+    app_free(desk->app);
+    state_free(desk->state);
+    canvas_free(desk->canvas);
+}
+
+static bool desk_shows(struct desk *desk, const char *text) {
+    app_draw(desk->app, desk->canvas, desk->state, 1, desk->now);
+    char *screen = screen_text(desk->canvas);
+    bool found = strstr(screen, text) != NULL;
+    free(screen);
+    return found;
+}
+
+static void expect_command(struct desk *desk, int key, const char *text) {
+    assert_int_equal(app_key(desk->app, key, desk->state, desk->now), APP_COMMAND);
+    assert_string_equal(app_text(desk->app), text);
+}
+
+static enum app_wish type_line(struct desk *desk, const char *text) {
+    enum app_wish wish = app_key(desk->app, ':', desk->state, desk->now);
+    for (; *text; text++)
+        wish = app_key(desk->app, *text, desk->state, desk->now);
+    return wish == APP_NOTHING ? app_key(desk->app, PRESS_ENTER, desk->state, desk->now) : wish;
+}
+
+static void commands(void **state) {
+    (void)state;
+    struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20}, false);
+    expect_command(&desk, ' ', "pause");
+    expect_command(&desk, 's', "step");
+    expect_command(&desk, '+', "towers 5");
+    expect_command(&desk, '+', "towers 6"); /* on top of what was asked a moment ago */
+    expect_command(&desk, '-', "towers 5");
+    desk.now += 10;
+    expect_command(&desk, '-', "towers 3"); /* that was long ago */
+    assert_int_equal(type_line(&desk, "set lr 0.05"), APP_COMMAND);
+    assert_string_equal(app_text(desk.app), "set lr 0.05");
+    assert_int_equal(type_line(&desk, "towers 0"), APP_NOTHING); /* refused before it is sent */
+    assert_true(desk_shows(&desk, "towers"));
+    assert_int_equal(app_key(desk.app, 'Q', desk.state, desk.now), APP_NOTHING);
+    assert_true(desk_shows(&desk, "stop the run?"));
+    assert_int_equal(app_key(desk.app, 'n', desk.state, desk.now), APP_NOTHING);
+    app_key(desk.app, 'Q', desk.state, desk.now);
+    expect_command(&desk, 'y', "stop");
+    assert_int_equal(app_key(desk.app, 'q', desk.state, desk.now), APP_LEAVE);
+    desk_free(&desk);
+}
+
+static void answers(void **state) {
+    (void)state;
+    struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20}, false);
+    expect_command(&desk, '+', "towers 5");
+    app_sent(desk.app, "7", NULL, desk.now);
+    assert_true(desk_shows(&desk, "towers 5: pending"));
+    assert_true(app_awaits(desk.app));
+    struct event event = event_new(EVENT_COMMAND);
+    event.command.id = "7";
+    event.command.text = "towers 5";
+    event.command.status = "applied";
+    event.command.step = 21;
+    state_apply(desk.state, &event);
+    assert_true(desk_shows(&desk, "applied at step 21"));
+    assert_false(app_awaits(desk.app));
+    desk.now += 60;
+    assert_false(desk_shows(&desk, "applied"));
+    expect_command(&desk, ' ', "pause");
+    app_sent(desk.app, NULL, "the engine does not answer", desk.now);
+    assert_true(desk_shows(&desk, "the engine does not answer"));
+    desk_free(&desk);
+}
+
+static void watchers_send_nothing(void **state) {
+    (void)state;
+    struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20}, true);
+    for (const char *key = " s+-Q"; *key; key++)
+        assert_int_equal(app_key(desk.app, *key, desk.state, desk.now), APP_NOTHING);
+    assert_int_equal(type_line(&desk, "pause"), APP_NOTHING);
+    assert_true(desk_shows(&desk, "only watches"));
+    desk_free(&desk);
+    desk = desk_new(&(struct stream_script){.towers = 2, .steps = 20, .ended = true}, false);
+    assert_int_equal(app_key(desk.app, ' ', desk.state, desk.now), APP_NOTHING);
+    desk_free(&desk);
+}
+
+/* What a stranger wrote into an event never reaches the terminal as an escape. */
+static void hostile_text(void **state) {
+    (void)state;
+    struct desk desk = desk_new(&(struct stream_script){.towers = 2, .steps = 5}, false);
+    struct event event = event_new(EVENT_NOTE);
+    event.seq = 1000;
+    event.note.step = 5;
+    event.note.text = "\033]0;title\007\xff\xfe \xe2\x80\xae right to left \x9b 31m";
+    state_apply(desk.state, &event);
+    app_key(desk.app, '7', desk.state, desk.now);
+    app_draw(desk.app, desk.canvas, desk.state, 1, desk.now);
+    for (int i = 0; i < desk.canvas->rows * desk.canvas->cols; i++) {
+        uint32_t rune = desk.canvas->cells[i].rune;
+        assert_true(rune == 0 ||
+                    (rune >= 0x20 && rune != 0x7f && !(rune >= 0x80 && rune < 0xa0) && rune != 0x202e));
+    }
+    desk_free(&desk);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_key_means_one_thing),
+        cmocka_unit_test(remapping),
+        cmocka_unit_test(editing),
+        cmocka_unit_test(history_and_completion),
+        cmocka_unit_test(commands),
+        cmocka_unit_test(answers),
+        cmocka_unit_test(watchers_send_nothing),
+        cmocka_unit_test(hostile_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
