@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "tui/config.h"
 
 static const struct {
     const char *name, *value, *sentence;
@@ -20,7 +21,9 @@ enum status console_begin(struct app_options *options) {
     memset(options, 0, sizeof *options);
     preferences_default(&options->preferences);
     keymap_default(&options->keymap);
-    return STATUS_OK;
+    char path[4096];
+    config_path(path, sizeof path);
+    return config_read(path, &options->preferences, &options->keymap);
 }
 
 void console_help(FILE *to) {

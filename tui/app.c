@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "engine/wire/command.h"
-#include "tui/format.h"
+#include "tui/config.h"
+#include "tui/footer.h"
 #include "tui/header.h"
 #include "tui/layout.h"
 #include "tui/prompt.h"
 #include "tui/scene.h"
+#include "tui/standing.h"
 #include "tui/view_help.h"
 #include "tui/view_log.h"
 #include "tui/view_towers.h"
@@ -42,7 +44,9 @@ struct app {
     struct message message;
     int wanted_towers; /* last asked for with + and -; 0: none */
     double wanted_until;
-    double alarm_dismissed; /* time of the alarm that was taken away */
+    struct standing dismissed; /* the standing text that was taken away */
+    bool show_budget;
+    struct budget budget;
     struct shown shown;
     struct towers_view towers;
     struct log_view log;
@@ -56,7 +60,6 @@ struct app *app_new(const struct app_options *options) {
     app->options = *options;
     snprintf(app->run, sizeof app->run, "%s", options->run ? options->run : "");
     snprintf(app->waiting, sizeof app->waiting, "%s", options->waiting ? options->waiting : "");
-    app->alarm_dismissed = wire_unknown();
     towers_view_init(&app->towers);
     return app;
 }
@@ -80,6 +83,9 @@ bool app_awaits(const struct app *app) {
 }
 void app_about(struct app *app, const struct feed_status *about) {
     app->about = *about;
+}
+void app_budget(struct app *app, const struct budget *budget) {
+    app->budget = *budget;
 }
 void app_quiet(struct app *app, bool quiet) {
     app->quiet = quiet;
@@ -141,8 +147,41 @@ static enum app_wish command(struct app *app, const struct run_state *state, dou
         app_say(app, STYLE_WARNING, "the engine is not running: there is nobody to command", now);
         return APP_NOTHING;
     }
+    if (state->control.kind == EVENT_CONTROL && !state->control.control.yours) {
+        const char *holder = state->control.control.holder_user;
+        char words[256];
+        snprintf(words, sizeof words, "%s has control of the run: c asks for it", holder ? holder : "nobody");
+        app_say(app, STYLE_WARNING, words, now);
+        return APP_NOTHING;
+    }
     snprintf(app->text, sizeof app->text, "%s", text);
     return APP_COMMAND;
+}
+
+static enum app_wish control(struct app *app, const char *what) {
+    snprintf(app->text, sizeof app->text, "%s", what);
+    return APP_CONTROL;
+}
+
+/* Give control to the one who asks, or ask for it. */
+static enum app_wish act_on_control(struct app *app, const struct run_state *state, double now) {
+    const struct event_control *at = &state->control.control;
+    char text[256];
+    if (app->options.watch || state->control.kind != EVENT_CONTROL) {
+        app_say(app, STYLE_WARNING,
+                app->options.watch ? "this console only watches (--watch)" : "the run is not live", now);
+        return APP_NOTHING;
+    }
+    if (at->yours && at->asking_user)
+        return control(app, "give");
+    if (at->yours) {
+        app_say(app, STYLE_PLAIN, "control is yours", now);
+        return APP_NOTHING;
+    }
+    snprintf(text, sizeof text, "asked %s for control; without an answer it comes in 10 s",
+             at->holder_user ? at->holder_user : "the engine");
+    app_say(app, STYLE_PLAIN, text, now);
+    return control(app, "ask");
 }
 
 static enum app_wish change_towers(struct app *app, const struct run_state *state, double now, int by) {
@@ -172,20 +211,26 @@ static enum app_wish move(struct app *app, enum feed_move to, double amount) {
 
 static enum app_wish entered(struct app *app, const struct run_state *state, double now) {
     const char *text = app->prompt.text + strspn(app->prompt.text, " ");
+    double number;
+    bool taken;
     app->mode = MODE_KEYS;
     if (!*text)
         return APP_NOTHING;
     if (!strcmp(text, "q") || !strcmp(text, "quit"))
         return APP_LEAVE;
-    if (!strcmp(text, "help")) {
-        app->help = true;
+    if (!strcmp(text, "help") || !strcmp(text, "budget")) {
+        *(*text == 'h' ? &app->help : &app->show_budget) ^= true;
         return APP_NOTHING;
     }
-    double number;
     if (app->options.replay && sscanf(text, "goto %lf", &number) == 1)
         return move(app, MOVE_STEP, number);
+    enum status status = config_line(text, &app->options.preferences, &app->options.keymap, &taken);
     struct command parsed;
-    if (command_parse(text, &parsed) != STATUS_OK) {
+    if (status == STATUS_OK && taken)
+        return APP_RESTYLE;
+    if (status == STATUS_OK)
+        status = command_parse(text, &parsed);
+    if (status != STATUS_OK) {
         app_say(app, STYLE_WARNING, status_text(), now);
         return APP_NOTHING;
     }
@@ -291,6 +336,8 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
     case ACTION_WINDOW:
         next_window(preferences);
         break;
+    case ACTION_CONTROL:
+        return act_on_control(app, state, now);
     case ACTION_REPAINT:
         return APP_REPAINT;
     case ACTION_LEAVE:
@@ -307,8 +354,11 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
             app->help = false;
         } else if (app->message.until > now) {
             app->message.until = 0;
-        } else if (!view_act(app, action, state) && state->alarm.kind == EVENT_ALARM) {
-            app->alarm_dismissed = state->alarm.time;
+        } else if (state->control.kind == EVENT_CONTROL && state->control.control.yours &&
+                   state->control.control.asking_user) {
+            return control(app, "refuse");
+        } else if (!view_act(app, action, state)) {
+            app->dismissed = standing_find(state, &app->about);
         }
         break;
     default:
@@ -321,7 +371,7 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
 enum app_wish app_key(struct app *app, int key, const struct run_state *state, double now) {
     if (app->mode == MODE_PROMPT || app->mode == MODE_FILTER) {
         bool filter = app->mode == MODE_FILTER;
-        switch (prompt_key(filter ? &app->filter : &app->prompt, key, filter ? NULL : command_complete)) {
+        switch (prompt_key(filter ? &app->filter : &app->prompt, key, filter ? NULL : config_complete)) {
         case PROMPT_ENTERED:
             if (!filter)
                 return entered(app, state, now);
@@ -346,186 +396,65 @@ enum app_wish app_key(struct app *app, int key, const struct run_state *state, d
 
 /* ---- drawing */
 
-/* What stands on the message line when nothing was said: an alarm, an end, what is waited for. */
-static enum style standing_text(const struct app *app, const struct run_state *state, char *out,
-                                size_t size) {
-    const struct event_alarm *alarm = &state->alarm.alarm;
-    *out = 0;
-    if (state->crashed) {
-        const char *text =
-            state->log_count > 0 ? state->log[state->log_count - 1].text : "the engine is gone";
-        snprintf(out, size, "%s", text);
-        return STYLE_BANNER;
-    }
-    bool dismissed = state->alarm.time <= app->alarm_dismissed;
-    if (state->alarm.kind == EVENT_ALARM && !dismissed && alarm->text) {
-        bool error = alarm->level && !strcmp(alarm->level, "error");
-        char words[512];
-        event_words(&state->alarm, words, sizeof words);
-        snprintf(out, size, "%s%s   (x takes this away)", error ? "alarm: " : "warning: ", words);
-        return error ? STYLE_BANNER : STYLE_WARNING;
-    }
-    if (state->run_end.kind == EVENT_RUN_END) {
-        event_words(&state->run_end, out, size);
-        return STYLE_PLAIN;
-    }
-    if (*app->about.trouble) {
-        snprintf(out, size, "%s", app->about.trouble);
-        return STYLE_WARNING;
-    }
-    if (app->options.replay)
-        return STYLE_FAINT;
-    if (state->missing > 0) {
-        snprintf(out, size, "%lld events are missing from the record", (long long)state->missing);
-        return STYLE_WARNING;
-    }
-    return STYLE_FAINT;
+static void draw_words(struct canvas *canvas, struct box box, enum style style, const char *text) {
+    int margin = box.cols >= 24 ? 1 : 0;
+    canvas_fill(canvas, box.row, box.col, box.cols, ' ', style == STYLE_BANNER ? STYLE_BANNER : STYLE_PLAIN);
+    canvas_text(canvas, box.row, box.col + margin, box.cols - 2 * margin, style, text);
 }
 
-/* Where one is in a record: playing or not, how fast, a bar, the time. */
-static void draw_record(const struct app *app, struct canvas *canvas, struct box box) {
-    const struct feed_status *about = &app->about;
-    char left[64], right[160], seconds[FORMAT_SIZE], all[FORMAT_SIZE];
-    snprintf(left, sizeof left, "%s %g\u00d7", about->playing ? "\u25b8 playing" : "\u2016 stopped",
-             about->speed);
-    format_duration(seconds, about->seconds);
-    format_duration(all, about->all);
-    if (about->reading && isfinite(about->read))
-        snprintf(right, sizeof right, "reading the record: %2.0f %%", 100 * about->read);
-    else
-        snprintf(right, sizeof right, "%s of %s", seconds, all);
-    int margin = box.cols >= 24 ? 1 : 0, col = box.col + margin, end = box.col + box.cols - margin;
-    canvas_text(canvas, box.row, col, end - col, about->playing ? STYLE_GOOD : STYLE_PLAIN, left);
-    int width = text_width(right), from = col + 18, to = end - (width > 22 ? width : 22) - 2;
-    if (col + text_width(left) + 2 + width <= end)
-        canvas_text_right(canvas, box.row, end, width, STYLE_FAINT, right);
-    int done = (int)lround(about->at * (to - from));
-    for (int i = 0; i < to - from; i++)
-        canvas_put(canvas, box.row, from + i, i < done ? 0x2501 : 0x2500,
-                   i < done ? STYLE_PLAIN : STYLE_FAINT);
+/* What may stand on the message line without being pressing: not where the footer would have to give way. */
+static void draw_calm(const struct app *app, struct canvas *canvas, struct box box,
+                      const struct run_state *state) {
+    char text[512];
+    if (app->show_budget)
+        footer_budget(&app->budget, canvas, box);
+    else if (app->about.replay)
+        footer_record(&app->about, canvas, box);
+    else if (app->about.reading && isfinite(app->about.read))
+        canvas_print(canvas, box.row, box.col + 1, box.cols - 2, STYLE_FAINT, "reading the record: %2.0f %%",
+                     100 * app->about.read);
+    else if (state->run_end.kind == EVENT_RUN_END) {
+        event_words(&state->run_end, text, sizeof text);
+        draw_words(canvas, box, STYLE_PLAIN, text);
+    }
 }
 
 static void draw_message(struct app *app, struct canvas *canvas, const struct frame_layout *frame,
                          const struct run_state *state, double now) {
     struct box box = frame->message;
-    char text[600];
-    if (app->mode == MODE_PROMPT || app->mode == MODE_FILTER) {
-        bool filter = app->mode == MODE_FILTER;
-        prompt_draw(filter ? &app->filter : &app->prompt, canvas, box, filter ? "/" : ":");
-        return;
-    }
-    enum style style;
-    if (app->mode == MODE_CONFIRM_STOP) {
-        snprintf(text, sizeof text,
-                 "stop the run? It saves a checkpoint and ends.   y stops, any other key does not");
-        style = STYLE_STRONG;
-    } else if (app->message.until > now) {
-        snprintf(text, sizeof text, "%s", app->message.text);
-        style = app->message.style;
-    } else {
-        style = standing_text(app, state, text, sizeof text);
-        if (!*text && app->about.replay)
-            draw_record(app, canvas, box);
-        if (!*text)
-            return;
-    }
-    canvas_fill(canvas, box.row, box.col, box.cols, ' ', style == STYLE_BANNER ? STYLE_BANNER : STYLE_PLAIN);
-    int margin = box.cols >= 24 ? 1 : 0;
-    canvas_text(canvas, box.row, box.col + margin, box.cols - 2 * margin, style, text);
-}
-
-struct hint {
-    char keys[32];
-    const char *label;
-    bool current;
-    int rank; /* the highest goes first when there is no room */
-};
-
-/* The footer's hints, and the action whose key stands beside the first one's. */
-static const struct {
-    enum action action, other;
-    int rank;
-    bool orders; /* tells the run what to do */
-} hinted[] = {
-    {ACTION_TOWERS, ACTION_NONE, 7, false},
-    {ACTION_LOG, ACTION_NONE, 6, false},
-    {ACTION_PAUSE, ACTION_NONE, 2, true},
-    {ACTION_MORE_TOWERS, ACTION_FEWER_TOWERS, 4, true},
-    {ACTION_STEP, ACTION_NONE, 5, true},
-    {ACTION_PLAY, ACTION_NONE, 2, false},
-    {ACTION_BACK, ACTION_ON, 4, false},
-    {ACTION_FASTER, ACTION_SLOWER, 5, false},
-    {ACTION_NEXT_MARKER, ACTION_LAST_MARKER, 6, false},
-    {ACTION_PROMPT, ACTION_NONE, 3, false},
-    {ACTION_HELP, ACTION_NONE, 0, false},
-    {ACTION_LEAVE, ACTION_NONE, 1, false},
-};
-enum { HINTS = sizeof hinted / sizeof *hinted };
-
-static const char *hint_label(const struct app *app, const struct key_binding *binding,
-                              const struct run_state *state) {
-    if (binding->action == ACTION_PAUSE && !strcmp(state->phase, "paused"))
-        return "resume";
-    if (binding->action == ACTION_PLAY && app->about.playing)
-        return "stop";
-    return binding->label;
-}
-
-static bool hint_is_current(const struct app *app, enum action action) {
-    if (action == ACTION_HELP || app->help)
-        return action == ACTION_HELP && app->help;
-    return action == (app->screen == SCREEN_LOG ? ACTION_LOG : ACTION_TOWERS);
-}
-
-static int collect_hints(const struct app *app, const struct run_state *state, struct hint hints[HINTS]) {
-    const struct keymap *keymap = &app->options.keymap;
-    bool commands = !app->options.watch && !state->ended && !state->crashed;
-    int count = 0;
-    for (int i = 0; i < HINTS; i++) {
-        const struct key_binding *binding = keymap_binding(keymap, hinted[i].action);
-        if (!binding || !(binding->where & where(app)) || (hinted[i].orders && !commands))
-            continue;
-        char name[16], other[16] = "";
-        press_name(binding->keys[0], name);
-        if (hinted[i].other != ACTION_NONE)
-            press_name(keymap_binding(keymap, hinted[i].other)->keys[0], other);
-        struct hint *hint = &hints[count++];
-        snprintf(hint->keys, sizeof hint->keys, "%s%s%s", name, *other ? " " : "", other);
-        hint->label = hint_label(app, binding, state);
-        hint->current = hint_is_current(app, binding->action);
-        hint->rank = hinted[i].rank;
-    }
-    return count;
-}
-
-static int hint_cols(const struct hint *hint) {
-    return text_width(hint->keys) + 1 + text_width(hint->label);
+    struct standing standing;
+    if (app->mode == MODE_PROMPT)
+        prompt_draw(&app->prompt, canvas, box, ":");
+    else if (app->mode == MODE_FILTER)
+        prompt_draw(&app->filter, canvas, box, "/");
+    else if (app->mode == MODE_CONFIRM_STOP)
+        draw_words(canvas, box, STYLE_STRONG,
+                   "stop the run? It saves a checkpoint and ends.   y stops, any other key does not");
+    else if (app->message.until > now)
+        draw_words(canvas, box, app->message.style, app->message.text);
+    else if (standing = standing_find(state, &app->about),
+             *standing.text && !standing_same(&standing, &app->dismissed))
+        draw_words(canvas, box, standing.style, standing.text);
+    else if (!frame->message_shares_footer || app->show_budget)
+        draw_calm(app, canvas, box, state);
 }
 
 static void draw_footer(const struct app *app, struct canvas *canvas, struct box box,
                         const struct run_state *state) {
-    struct hint hints[HINTS];
-    int count = collect_hints(app, state, hints), gap = box.cols >= 100 ? 3 : 2;
-    int margin = box.cols >= 24 ? 1 : 0, room = box.cols - 2 * margin;
-    for (;;) { /* the least important go until the rest fits */
-        int sum = 0, worst = 0;
-        for (int i = 0; i < count; i++) {
-            sum += hint_cols(&hints[i]) + (i ? gap : 0);
-            worst = hints[i].rank > hints[worst].rank ? i : worst;
-        }
-        if (sum <= room || count == 0)
-            break;
-        memmove(hints + worst, hints + worst + 1, (size_t)(--count - worst) * sizeof *hints);
-    }
-    int col = box.col + margin;
-    for (int i = 0; i < count; i++) {
-        int begin = col;
-        col += canvas_text(canvas, box.row, col, room, STYLE_KEY, hints[i].keys) + 1;
-        col += canvas_text(canvas, box.row, col, room, STYLE_FAINT, hints[i].label);
-        if (hints[i].current)
-            canvas_restyle(canvas, (struct box){box.row, begin, 1, col - begin}, STYLE_SELECTED);
-        col += gap;
-    }
+    bool ours = state->control.kind != EVENT_CONTROL || state->control.control.yours;
+    struct footer footer = {
+        .keymap = &app->options.keymap,
+        .where = where(app),
+        .current = app->help                   ? ACTION_HELP
+                   : app->screen == SCREEN_LOG ? ACTION_LOG
+                                               : ACTION_TOWERS,
+        .commands = !app->options.watch && !state->ended && !state->crashed && ours,
+        .paused = !strcmp(state->phase, "paused"),
+        .playing = app->about.playing,
+    };
+    if (!app->options.replay)
+        footer_control(state, app->options.watch, footer.control, sizeof footer.control);
+    footer_draw(&footer, canvas, box);
 }
 
 double app_draw(struct app *app, struct canvas *canvas, const struct run_state *state, uint64_t generation,

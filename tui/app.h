@@ -7,6 +7,7 @@
 #include "tui/keymap.h"
 #include "tui/preferences.h"
 #include "tui/feed.h"
+#include "tui/footer.h"
 
 struct app;
 
@@ -26,6 +27,7 @@ enum app_wish {
     APP_COMMAND, /* send app_text() to the run; app_sent tells how that went */
     APP_CONTROL, /* client_control(app_text()) */
     APP_MOVE,    /* move in the record: app_move() */
+    APP_RESTYLE, /* the preferences have changed: term_restyle, then draw everything */
     APP_LEAVE,
     APP_REPAINT /* the terminal's contents are not to be trusted */
 };
@@ -64,6 +66,9 @@ void app_say(struct app *app, enum style style, const char *text, double now);
  * never. */
 double app_draw(struct app *app, struct canvas *canvas, const struct run_state *state, uint64_t generation,
                 double now);
+
+/* What the console costs, for `:budget`. */
+void app_budget(struct app *app, const struct budget *budget);
 
 /* Draw less from now on, the terminal is slow; or as usual. */
 void app_quiet(struct app *app, bool quiet);

@@ -25,6 +25,11 @@ struct console {
     bool more;                 /* the feed has more to fold */
     bool leave, gone;
     int late, calm;
+    bool quiet;
+    /* since the budget was last reckoned */
+    double measured_at, draw_sum, draw_worst;
+    int frames;
+    int64_t bytes, events;
 };
 
 static enum status fit_canvas(struct console *console) {
@@ -44,12 +49,38 @@ static enum status fit_canvas(struct console *console) {
     return STATUS_OK;
 }
 
+static void be_quiet(struct console *console, bool quiet) {
+    console->quiet = quiet;
+    app_quiet(console->app, quiet);
+}
+
+/* What the console costs, once a second. */
+static void reckon(struct console *console, double now) {
+    double seconds = now - console->measured_at;
+    if (seconds < 1)
+        return;
+    int64_t bytes = term_bytes_written(), events = console->feed->state->events;
+    struct budget budget = {
+        .bytes_per_second = bytes < 0 ? wire_unknown() : (double)(bytes - console->bytes) / seconds,
+        .draw_ms = console->frames ? 1000 * console->draw_sum / console->frames : 0,
+        .draw_worst_ms = 1000 * console->draw_worst,
+        .events_per_second = events >= console->events ? (double)(events - console->events) / seconds : 0,
+        .quiet = console->quiet,
+    };
+    app_budget(console->app, &budget);
+    console->measured_at = now;
+    console->draw_sum = console->draw_worst = 0;
+    console->frames = 0;
+    console->bytes = bytes;
+    console->events = events;
+}
+
 /* A terminal that takes nothing is not waited for; one that is slow again and again gets less to draw. */
 static bool may_draw(struct console *console) {
     if (term_has_room())
         return true;
     if (++console->late == LATE_FRAMES)
-        app_quiet(console->app, true);
+        be_quiet(console, true);
     console->calm = 0;
     return false;
 }
@@ -60,18 +91,22 @@ static enum status draw(struct console *console, double now) {
     struct feed_status about;
     feed->ops->status(feed, &about);
     app_about(console->app, &about);
+    reckon(console, now);
     double next = app_draw(console->app, console->canvas, feed->state, feed->generation, now);
     if (!paint(&console->painter, console->canvas))
         return status_fail(STATUS_NO_MEMORY, "no memory for the screen");
     double took = clock_seconds() - now;
+    console->draw_sum += took;
+    console->draw_worst = fmax(console->draw_worst, took);
+    console->frames++;
     console->drawn_at = now;
     console->again_at = now + next;
     console->dirty = console->answer_key = false;
     if (took > SLOW_FRAME) {
-        app_quiet(console->app, true);
+        be_quiet(console, true);
         console->calm = 0;
     } else if (++console->calm == CALM_FRAMES) {
-        app_quiet(console->app, false);
+        be_quiet(console, false);
         console->late = 0;
     }
     return STATUS_OK;
@@ -86,6 +121,10 @@ static void carry_out(struct console *console, enum app_wish wish, double now) {
         break;
     case APP_LEAVE:
         console->leave = true;
+        break;
+    case APP_RESTYLE:
+        term_restyle(app_preferences(console->app));
+        paint_distrust(&console->painter);
         break;
     case APP_REPAINT:
         paint_distrust(&console->painter);

@@ -11,10 +11,10 @@ static void right(char out[FORMAT_SIZE], const char *text, int columns, int widt
     snprintf(out, FORMAT_SIZE, "%*s%.*s", pad > 0 ? pad : 0, "", FORMAT_SIZE / 2, text);
 }
 
-/* A word or a dash that ends where the digits before the dot end. */
-static void word(char out[FORMAT_SIZE], const char *text, int columns, int width, int decimals) {
+/* A dash where the digit before the dot would be. */
+static void dash(char out[FORMAT_SIZE], int width, int decimals) {
     int end = decimals > 0 ? width - decimals - 1 : width;
-    right(out, text, columns, end >= columns ? end : width);
+    right(out, "\u2013", 1, end >= 1 ? end : width);
 }
 
 /* "1.2e-05" as short as it is exact enough: "1.2e-5". */
@@ -37,12 +37,12 @@ static void exponent(char *out, size_t size, double value, int width) {
 void format_fixed(char out[FORMAT_SIZE], double value, int width, int decimals) {
     width = width > FORMAT_SIZE / 2 ? FORMAT_SIZE / 2 : width;
     if (wire_is_unknown(value)) {
-        word(out, "\u2013", 1, width, decimals);
+        dash(out, width, decimals);
         return;
     }
     if (!isfinite(value)) {
         const char *text = isnan(value) ? "NaN" : value > 0 ? "inf" : "-inf";
-        word(out, text, (int)strlen(text), width, decimals);
+        right(out, text, (int)strlen(text), width);
         return;
     }
     char text[FORMAT_SIZE + 320];

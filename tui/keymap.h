@@ -39,6 +39,7 @@ enum action {
     ACTION_FEWER_TOWERS,
     ACTION_STEP,
     ACTION_STOP,
+    ACTION_CONTROL,
     /* the screen */
     ACTION_PROMPT,
     ACTION_FILTER,

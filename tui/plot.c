@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tui/format.h"
@@ -100,17 +101,47 @@ static void draw_curves(struct canvas *canvas, const struct plot_layout *at, con
     raster_free(&raster);
 }
 
-/* Samples that have no place on the axis are marked at its edge: not finite above, not positive below. */
-static void draw_misfits(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot) {
-    int across = glyphs_across(canvas->glyphs);
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* A spike far above everything else would press the rest flat: the axis leaves it out, and it is marked. So
+ * far is twenty times as far from the least as nine tenths of the columns are. */
+static double usual_high(const struct curves *curves, double low, double high) {
+    enum { MOST = 1024 };
+    static const double TIMES = 20;
+    double highs[MOST];
+    int count = 0;
+    const struct bucket *average = curves_series(curves, SERIES_AVERAGE);
+    for (int i = 0; i < curves->request.columns && count < MOST; i++)
+        if (average[i].count > 0)
+            highs[count++] = (double)average[i].high;
+    if (count < 10)
+        return high;
+    qsort(highs, (size_t)count, sizeof *highs, by_value);
+    double usual = highs[count * 9 / 10];
+    return fmin(high, usual + TIMES * (usual - low) + 1e-9 * fabs(usual));
+}
+
+static void mark(struct canvas *canvas, const struct plot_layout *at, int row, int col, uint32_t rune,
+                 enum style style) {
+    canvas_put(canvas, at->area.row + row, at->area.col + col / glyphs_across(canvas->glyphs), rune, style);
+}
+
+/* Samples that have no place on the axis are marked at its edge: beyond it or not finite above, not positive
+ * below. */
+static void draw_misfits(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot,
+                         const struct axis *values) {
     for (int series = 0; series < plot->curves->series; series++) {
         const struct bucket *buckets = curves_series(plot->curves, series);
-        for (int col = 0; col < at->area.cols * across; col++) {
+        for (int col = 0; col < at->area.cols * glyphs_across(canvas->glyphs); col++) {
+            if (buckets[col].count > 0 && axis_place(values, (double)buckets[col].high) > 1.02)
+                mark(canvas, at, 0, col, 0x25b4, STYLE_WARNING);
             if (buckets[col].bad > 0)
-                canvas_put(canvas, at->area.row, at->area.col + col / across, 0x00d7, STYLE_ALARM);
+                mark(canvas, at, 0, col, 0x00d7, STYLE_ALARM);
             if (plot->log && buckets[col].negative > 0)
-                canvas_put(canvas, at->area.row + at->area.rows - 1, at->area.col + col / across, 0x00d7,
-                           STYLE_WARNING);
+                mark(canvas, at, at->area.rows - 1, col, 0x00d7, STYLE_WARNING);
         }
     }
 }
@@ -251,8 +282,8 @@ void plot_draw(struct canvas *canvas, struct box box, const struct plot *plot) {
     const struct axis *steps = &plot->curves->request.steps;
     double low, high;
     bool any = curves_range(plot->curves, plot->log, &low, &high);
-    struct axis values =
-        axis_values(any ? low : 0, any ? high : 1, at.area.rows >= 12 ? 5 : 3, plot->log && any);
+    struct axis values = axis_values(any ? low : 0, any ? usual_high(plot->curves, low, high) : 1,
+                                     at.area.rows >= 12 ? 5 : 3, plot->log && any);
     draw_caption(canvas, &at, plot);
     draw_value_axis(canvas, &at, &values);
     draw_step_axis(canvas, &at, steps);
@@ -260,7 +291,7 @@ void plot_draw(struct canvas *canvas, struct box box, const struct plot *plot) {
     if (any)
         draw_curves(canvas, &at, plot, &values);
     if (plot->curves->buckets)
-        draw_misfits(canvas, &at, plot);
+        draw_misfits(canvas, &at, plot, &values);
     if (plot->cursor != WIRE_UNKNOWN_INT)
         draw_cursor(canvas, &at, steps, (double)plot->cursor);
 }

@@ -24,8 +24,8 @@ static void fixed_columns(void **state) {
     fixed(12345.678, 9, 4, "  1.235e4");
     fixed(128, 6, 0, "   128");
     fixed(wire_unknown(), 8, 4, "  \u2013");
-    fixed(NAN, 8, 4, "NaN");
-    fixed(INFINITY, 10, 3, "   inf");
+    fixed(NAN, 8, 4, "     NaN");
+    fixed(INFINITY, 10, 3, "       inf");
     fixed(wire_unknown(), 6, 0, "     \u2013");
 }
 

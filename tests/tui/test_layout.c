@@ -111,8 +111,7 @@ static void draw_at_sizes(const struct stream_script *script, const char *keys, 
     struct app_options options = {.run = "quiet-harbor"};
     preferences_default(&options.preferences);
     keymap_default(&options.keymap);
-    static const int sizes[] = {1,  2,  3,  4,  5,  7,  10,  12,  16,  19,  20,
-                                24, 33, 40, 59, 60, 80, 100, 119, 120, 200, 250};
+    static const int sizes[] = {1, 2, 3, 4, 5, 10, 16, 20, 24, 40, 60, 80, 119, 120, 250};
     enum { SIZES = sizeof sizes / sizeof *sizes };
     for (int r = 0; r < SIZES; r++)
         for (int c = 0; c < SIZES; c++) {

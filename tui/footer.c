@@ -1,0 +1,154 @@
+#include "tui/footer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/format.h"
+
+struct hint {
+    char keys[32];
+    const char *label;
+    bool current;
+    int rank; /* the highest goes first when there is no room */
+    int group;
+};
+
+/* The footer's hints, and the action whose key stands beside the first one's. */
+static const struct {
+    enum action action, other;
+    int rank;
+    int group;   /* groups stand apart where there is room */
+    bool orders; /* tells the run what to do */
+} hinted[] = {
+    {ACTION_TOWERS, ACTION_NONE, 8, 0, false},
+    {ACTION_LOG, ACTION_NONE, 7, 0, false},
+    {ACTION_PAUSE, ACTION_NONE, 2, 1, true},
+    {ACTION_MORE_TOWERS, ACTION_FEWER_TOWERS, 4, 1, true},
+    {ACTION_STEP, ACTION_NONE, 5, 1, true},
+    {ACTION_PLAY, ACTION_NONE, 2, 1, false},
+    {ACTION_BACK, ACTION_ON, 4, 1, false},
+    {ACTION_FASTER, ACTION_SLOWER, 5, 1, false},
+    {ACTION_NEXT_MARKER, ACTION_LAST_MARKER, 6, 1, false},
+    {ACTION_PROMPT, ACTION_NONE, 3, 2, false},
+    {ACTION_HELP, ACTION_NONE, 0, 2, false},
+    {ACTION_LEAVE, ACTION_NONE, 1, 2, false},
+};
+enum { HINTS = sizeof hinted / sizeof *hinted };
+
+static const char *hint_label(const struct footer *footer, const struct key_binding *binding) {
+    if (binding->action == ACTION_PAUSE && footer->paused)
+        return "resume";
+    if (binding->action == ACTION_PLAY && footer->playing)
+        return "stop";
+    return binding->label;
+}
+
+static int collect_hints(const struct footer *footer, struct hint hints[HINTS]) {
+    int count = 0;
+    for (int i = 0; i < HINTS; i++) {
+        const struct key_binding *binding = keymap_binding(footer->keymap, hinted[i].action);
+        if (!binding || !(binding->where & footer->where) || (hinted[i].orders && !footer->commands))
+            continue;
+        char name[16], other[16] = "";
+        press_name(binding->keys[0], name);
+        if (hinted[i].other != ACTION_NONE)
+            press_name(keymap_binding(footer->keymap, hinted[i].other)->keys[0], other);
+        struct hint *hint = &hints[count++];
+        snprintf(hint->keys, sizeof hint->keys, "%s%s%s", name, *other ? " " : "", other);
+        hint->label = hint_label(footer, binding);
+        hint->current = binding->action == footer->current;
+        hint->rank = hinted[i].rank;
+        hint->group = hinted[i].group;
+    }
+    return count;
+}
+
+static int hints_cols(const struct hint *hints, int count, int gap) {
+    int sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += text_width(hints[i].keys) + 1 + text_width(hints[i].label) + (i ? gap : 0);
+    return sum;
+}
+
+/* The least important go until the rest fits. */
+static int fit_hints(struct hint *hints, int count, int gap, int room) {
+    while (count > 0 && hints_cols(hints, count, gap) > room) {
+        int worst = 0;
+        for (int i = 0; i < count; i++)
+            worst = hints[i].rank > hints[worst].rank ? i : worst;
+        memmove(hints + worst, hints + worst + 1, (size_t)(--count - worst) * sizeof *hints);
+    }
+    return count;
+}
+
+void footer_draw(const struct footer *footer, struct canvas *canvas, struct box box) {
+    struct hint hints[HINTS];
+    int margin = box.cols >= 24 ? 1 : 0, room = box.cols - 2 * margin, gap = 2;
+    int control = text_width(footer->control);
+    int count = collect_hints(footer, hints);
+    /* Control is told if the vital keys stay. */
+    if (control > 0 && control + 3 + 20 <= room) {
+        canvas_text_right(canvas, box.row, box.col + margin + room, control, STYLE_PLAIN, footer->control);
+        room -= control + 3;
+    }
+    count = fit_hints(hints, count, gap, room);
+    int spare = room - hints_cols(hints, count, gap), apart = spare >= 8 ? 4 : 0;
+    int col = box.col + margin;
+    for (int i = 0; i < count; i++) {
+        col += i > 0 && hints[i].group != hints[i - 1].group ? apart : 0;
+        enum style label = hints[i].current ? STYLE_STRONG : STYLE_FAINT;
+        col += canvas_text(canvas, box.row, col, room, STYLE_KEY, hints[i].keys) + 1;
+        col += canvas_text(canvas, box.row, col, room, label, hints[i].label) + gap;
+    }
+}
+
+void footer_control(const struct run_state *state, bool watch, char *out, size_t size) {
+    const struct event_control *control = &state->control.control;
+    *out = 0;
+    if (state->control.kind != EVENT_CONTROL)
+        return;
+    if (control->yours) {
+        if (control->watchers > 0)
+            snprintf(out, size, "%lld watching", (long long)control->watchers);
+        return;
+    }
+    const char *user = control->holder_user, *terminal = control->holder_terminal;
+    if (user)
+        snprintf(out, size, "%s%s%s has control%s", user, terminal ? "@" : "", terminal ? terminal : "",
+                 watch ? "" : ", c asks");
+    else
+        snprintf(out, size, "nobody has control%s", watch ? "" : ", c takes it");
+}
+
+void footer_budget(const struct budget *budget, struct canvas *canvas, struct box box) {
+    char bytes[FORMAT_SIZE] = "unknown";
+    if (isfinite(budget->bytes_per_second))
+        format_bytes(bytes, budget->bytes_per_second);
+    int margin = box.cols >= 24 ? 1 : 0;
+    canvas_print(canvas, box.row, box.col + margin, box.cols - 2 * margin, STYLE_FAINT,
+                 "written %s/s   drawing %.1f ms, at most %.1f   %.0f events/s%s", bytes, budget->draw_ms,
+                 budget->draw_worst_ms, budget->events_per_second,
+                 budget->quiet ? "   quiet: the terminal is slow" : "");
+}
+
+void footer_record(const struct feed_status *about, struct canvas *canvas, struct box box) {
+    char left[64], right[160], seconds[FORMAT_SIZE], all[FORMAT_SIZE];
+    snprintf(left, sizeof left, "%s %g\u00d7", about->playing ? "\u25b8 playing" : "\u2016 stopped",
+             about->speed);
+    format_duration(seconds, about->seconds);
+    format_duration(all, about->all);
+    if (about->reading && isfinite(about->read))
+        snprintf(right, sizeof right, "reading the record: %2.0f %%", 100 * about->read);
+    else
+        snprintf(right, sizeof right, "%s of %s", seconds, all);
+    int margin = box.cols >= 24 ? 1 : 0, col = box.col + margin, end = box.col + box.cols - margin;
+    canvas_text(canvas, box.row, col, end - col, about->playing ? STYLE_GOOD : STYLE_PLAIN, left);
+    int width = text_width(right), from = col + 18, to = end - (width > 22 ? width : 22) - 2;
+    if (col + text_width(left) + 2 + width <= end)
+        canvas_text_right(canvas, box.row, end, width, STYLE_FAINT, right);
+    int done = (int)lround(about->at * (to - from));
+    for (int i = 0; i < to - from; i++)
+        canvas_put(canvas, box.row, from + i, i < done ? 0x2501 : 0x2500,
+                   i < done ? STYLE_PLAIN : STYLE_FAINT);
+}

@@ -1,0 +1,38 @@
+/* The last lines: which keys there are, who holds control, where one is in a record, what the console costs.
+ */
+#ifndef TOWERSCOPE_TUI_FOOTER_H
+#define TOWERSCOPE_TUI_FOOTER_H
+
+#include "engine/wire/state.h"
+#include "tui/canvas.h"
+#include "tui/feed.h"
+#include "tui/keymap.h"
+
+struct footer {
+    const struct keymap *keymap;
+    unsigned where;      /* WHERE_LIVE or WHERE_REPLAY */
+    enum action current; /* the screen that is shown */
+    bool commands;       /* the keys that tell the run what to do mean something now */
+    bool paused, playing;
+    char control[128]; /* at the right end; "": nothing */
+};
+
+void footer_draw(const struct footer *footer, struct canvas *canvas, struct box box);
+
+/* Who holds control, in words for the footer: "" when it is ours and nobody watches. */
+void footer_control(const struct run_state *state, bool watch, char *out, size_t size);
+
+/* Where one is in a record: playing or not, how fast, a bar, the time. */
+void footer_record(const struct feed_status *about, struct canvas *canvas, struct box box);
+
+/* What the console costs, measured while it runs. */
+struct budget {
+    double bytes_per_second; /* written to the terminal; unknown: the system does not say */
+    double draw_ms, draw_worst_ms;
+    double events_per_second;
+    bool quiet;
+};
+
+void footer_budget(const struct budget *budget, struct canvas *canvas, struct box box);
+
+#endif
