@@ -23,7 +23,7 @@ void options_help(FILE *file) {
         char option[64];
         snprintf(option, sizeof option, "--%s%s%s", extra[i].name, *extra[i].value ? " " : "",
                  extra[i].value);
-        fprintf(file, "  %-24s %s\n", option, extra[i].sentence);
+        fprintf(file, "  %-28s %s\n", option, extra[i].sentence);
     }
 }
 

@@ -408,14 +408,24 @@ int settings_changes(const struct settings *old, const struct settings *now, cha
     return count;
 }
 
+/* Whether a model file can give the default. */
+static bool model_may_say(const struct setting_key *key) {
+    static const char *const names[] = {"lr",        "lr-decay", "decay-epochs", "momentum",
+                                        "clip-norm", "ema",      "batch"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(key->key, names[i]))
+            return true;
+    return false;
+}
+
 void settings_help(FILE *file) {
     for (int i = 0; i < KEYS; i++) {
         const struct setting_key *key = &keys[i];
         char option[64];
         snprintf(option, sizeof option, "--%s%s%s", key->key, *key->value ? " " : "", key->value);
-        fprintf(file, "  %-24s %s", option, key->sentence);
+        fprintf(file, "  %-28s %s", option, key->sentence);
         if (key->fallback && key->type != SETTING_FLAG)
-            fprintf(file, " (default %s)", key->fallback);
+            fprintf(file, " (default %s%s)", model_may_say(key) ? "the model's, else " : "", key->fallback);
         fputc('\n', file);
     }
 }
