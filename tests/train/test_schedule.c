@@ -61,6 +61,9 @@ static void test_recorded(void **state) {
     /* k = 2 */
     assert_int_equal(recorded(20001, 20001, 0), 1000 + 9500);
     assert_true(recorded_by_count(1002, 20001, 0) && !recorded_by_count(1001, 20001, 0));
+    /* k = 3: 1,000 is recorded for being one of the first thousand */
+    assert_true(recorded_by_count(1000, 60000, 0) && recorded_by_count(1002, 60000, 0));
+    assert_false(recorded_by_count(1001, 60000, 0));
     /* k = 50 */
     assert_int_equal(recorded(1000000, 1000000, 0), 1000 + 19980);
     assert_int_equal(recorded(2000, -1, 0), 1000 + 20);
