@@ -1,7 +1,11 @@
-/* Implementations "winograd-4x4-5x5" and "winograd-4x4-3x3": convolutions of stride 1, with bias and ReLU
- * where they follow. The transformed weights, and those of the convolution that makes the input's gradient,
- * are made once a step by prepare(). */
+/* Implementations "winograd-4x4-5x5" and "winograd-4x4-3x3": convolutions of stride 1, with bias, ReLU, and
+ * LRN and max pool, where they follow. The transformed weights, and those of the convolution that makes the
+ * input's gradient, are made once a step by prepare().
+ *
+ * Images go through all of it a few at a time, so that what one operation wrote is near when the next reads
+ * it. */
 #include "kernels/cpu/implementations.h"
+#include "kernels/cpu/isa/max_pool.h"
 #include "kernels/cpu/isa/winograd.h"
 
 #include <stdio.h>
@@ -33,6 +37,8 @@ static int takes(const struct plan_request *request, int kernel, char *reason, s
             taken++;
         if (request->count > taken && op[taken].kind == OP_RELU)
             taken++;
+        if (request->count > taken + 1 && lrn_pool_supported(&op[taken], &op[taken + 1]))
+            taken += 2;
         return taken;
     }
     return 0;
@@ -50,13 +56,18 @@ static int takes_3x3(const struct device *device, const struct plan_request *req
     return takes(request, 3, reason, size);
 }
 
-/* Which operation of the plan is the bias; -1: none. */
-static int bias_of(const struct plan *plan) {
-    return plan->info.taken > 1 && plan->ops[1].kind == OP_BIAS ? 1 : -1;
+/* An operation of the plan; NULL: not there. */
+static const struct op *find(const struct plan *plan, enum op_kind kind) {
+    for (int i = 0; i < plan->info.taken; i++)
+        if (plan->ops[i].kind == kind)
+            return &plan->ops[i];
+    return NULL;
 }
 
-static bool has_relu(const struct plan *plan) {
-    return plan->ops[plan->info.taken - 1].kind == OP_RELU;
+/* Memory of the bias among params or grads; NULL: the plan has none. */
+static float *bias_of(const struct plan *plan, const struct span *spans) {
+    const struct op *bias = find(plan, OP_BIAS);
+    return bias ? spans[bias - plan->ops].data : NULL;
 }
 
 static struct winograd_shape shape_of(const struct plan *plan) {
@@ -76,34 +87,52 @@ static size_t float_bytes(size_t floats) {
     return align64(floats * sizeof(float));
 }
 
-/* Scratch: a gradient for each part, then memory of each part's own. */
-static size_t gradient_bytes(const struct plan *plan) {
-    struct winograd_shape shape = shape_of(plan);
-    return plan->training ? float_bytes(kernels_of(plan)->gradient_floats(&shape)) : 0;
+enum { NEAR = 4 }; /* images at a time */
+
+/* Memory of one part of the images, in bytes. */
+struct memory {
+    size_t gradient; /* the gradients of the parts lie together, in front */
+    size_t values;   /* NEAR images of the convolution's output or its gradient, where LRN and pool follow */
+    size_t scratch;  /* of whichever kernel is at work */
+};
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
 }
 
-static size_t part_bytes(const struct plan *plan) {
+static struct memory memory_of(const struct plan *plan) {
     const struct winograd_kernels *kernels = kernels_of(plan);
+    const struct op *lrn = find(plan, OP_LRN), *pool = find(plan, OP_MAX_POOL);
     struct winograd_shape shape = shape_of(plan), back = turned(plan);
-    size_t floats = kernels->forward_scratch_floats(&shape);
+    size_t scratch = kernels->forward_scratch_floats(&shape);
     if (plan->training) {
-        size_t more = kernels->gradient_scratch_floats(&shape);
-        floats = floats > more ? floats : more;
-        more = kernels->forward_scratch_floats(&back);
-        floats = floats > more ? floats : more;
+        scratch = larger(scratch, kernels->gradient_scratch_floats(&shape));
+        scratch = larger(scratch, kernels->forward_scratch_floats(&back));
     }
-    return float_bytes(floats);
+    if (lrn)
+        scratch = larger(scratch, lrn_pool_scratch_floats(lrn, pool));
+    return (struct memory){.gradient = plan->training ? float_bytes(kernels->gradient_floats(&shape)) : 0,
+                           .values = lrn ? float_bytes(NEAR * shape_size(shape.out)) : 0,
+                           .scratch = float_bytes(scratch)};
+}
+
+/* Saved, where LRN and pool follow: the convolution's output after ReLU, then the arg-max. */
+static size_t saved_values(const struct plan *plan) {
+    return float_bytes((size_t)plan->images * shape_size(plan->ops->out));
 }
 
 static enum status plan(struct plan *plan) {
-    const struct winograd_kernels *kernels = kernels_of(plan);
-    struct winograd_shape shape = shape_of(plan);
+    const struct op *pool = find(plan, OP_MAX_POOL);
+    const struct winograd_shape shape = shape_of(plan);
+    const struct memory memory = memory_of(plan);
     plan->info.prepared_bytes =
-        2 * float_bytes(kernels->weights_floats(&shape)) + float_bytes(op_parameter_size(plan->ops));
+        2 * float_bytes(kernels_of(plan)->weights_floats(&shape)) + float_bytes(op_parameter_size(plan->ops));
     plan->info.scratch_bytes =
-        (size_t)pool_threads(plan->device->pool) * (part_bytes(plan) + gradient_bytes(plan));
+        (size_t)pool_threads(plan->device->pool) * (memory.gradient + memory.values + memory.scratch);
+    if (pool && plan->training)
+        plan->info.saved_bytes = saved_values(plan) + (size_t)plan->images * shape_size(pool->out);
     plan->info.backward_reads_x = true;
-    plan->info.backward_reads_y = has_relu(plan);
+    plan->info.backward_reads_y = !pool && find(plan, OP_RELU);
     return STATUS_OK;
 }
 
@@ -111,7 +140,9 @@ struct job {
     const struct plan *plan;
     const struct plan_args *args;
     const struct winograd_kernels *kernels;
+    const struct max_pool_kernels *pool_kernels;
     struct winograd_shape shape, turned;
+    struct memory memory;
     int parts;                                   /* of the images */
     int channels;                                /* parts of the channels */
     float *weights, *turned_weights, *exchanged; /* in `prepared` */
@@ -121,8 +152,10 @@ static struct job job_of(const struct stream *stream, const struct plan *plan, c
     struct job job = {.plan = plan,
                       .args = args,
                       .kernels = kernels_of(plan),
+                      .pool_kernels = ISA_PICK(plan->device->isa, max_pool_kernels),
                       .shape = shape_of(plan),
                       .turned = turned(plan),
+                      .memory = memory_of(plan),
                       .parts = image_parts(plan->images, stream->size),
                       .channels = stream->size < 16 ? stream->size : 16};
     char *prepared = args->prepared.data;
@@ -134,12 +167,16 @@ static struct job job_of(const struct stream *stream, const struct plan *plan, c
 }
 
 static float *gradient_of(const struct job *job, int part) {
-    return (float *)((char *)job->args->scratch.data + (size_t)part * gradient_bytes(job->plan));
+    return (float *)((char *)job->args->scratch.data + (size_t)part * job->memory.gradient);
+}
+
+static float *values_of(const struct job *job, int part) {
+    return (float *)((char *)job->args->scratch.data + (size_t)job->parts * job->memory.gradient +
+                     (size_t)part * (job->memory.values + job->memory.scratch));
 }
 
 static float *scratch_of(const struct job *job, int part) {
-    return (float *)((char *)job->args->scratch.data + (size_t)job->parts * gradient_bytes(job->plan) +
-                     (size_t)part * part_bytes(job->plan));
+    return (float *)((char *)values_of(job, part) + job->memory.values);
 }
 
 /* ---- weights */
@@ -177,17 +214,48 @@ static enum status prepare(struct stream *stream, const struct plan *plan, const
 
 /* ---- images */
 
+/* A few images on their way. */
+struct batch {
+    int images;
+    size_t in, out, pooled; /* where they begin in the input, the convolution's output, the pool's output */
+};
+
+static struct batch batch_of(const struct job *job, struct part images, int done) {
+    const struct op *pool = find(job->plan, OP_MAX_POOL);
+    const size_t at = (size_t)(images.first + done);
+    return (struct batch){.images = images.count - done < NEAR ? images.count - done : NEAR,
+                          .in = at * shape_size(job->shape.in),
+                          .out = at * shape_size(job->shape.out),
+                          .pooled = pool ? at * shape_size(pool->out) : 0};
+}
+
+/* The convolution's output of a batch: y itself, or kept for backward, or near. */
+static float *convolved(const struct job *job, int part, const struct batch *b) {
+    if (!find(job->plan, OP_MAX_POOL))
+        return (float *)job->args->y.data + b->out;
+    return job->plan->training ? (float *)job->args->saved.data + b->out : values_of(job, part);
+}
+
+static uint8_t *won_of(const struct job *job, const struct batch *b) {
+    return job->plan->training ? (uint8_t *)job->args->saved.data + saved_values(job->plan) + b->pooled
+                               : NULL;
+}
+
 static enum status forward_part(void *context, int part, int thread) {
     (void)thread;
     const struct job *job = context;
-    const struct plan *plan = job->plan;
-    struct part images = part_of(plan->images, job->parts, part);
-    int bias = bias_of(plan);
-    job->kernels->forward(&job->shape, images.count,
-                          (const float *)job->args->x.data + (size_t)images.first * shape_size(job->shape.in),
-                          job->weights, bias < 0 ? NULL : job->args->params[bias].data, has_relu(plan),
-                          (float *)job->args->y.data + (size_t)images.first * shape_size(job->shape.out),
-                          scratch_of(job, part));
+    const struct op *lrn = find(job->plan, OP_LRN), *pool = find(job->plan, OP_MAX_POOL);
+    const struct part images = part_of(job->plan->images, job->parts, part);
+    for (int done = 0; done < images.count; done += NEAR) {
+        const struct batch b = batch_of(job, images, done);
+        float *y = convolved(job, part, &b);
+        job->kernels->forward(&job->shape, b.images, (const float *)job->args->x.data + b.in, job->weights,
+                              bias_of(job->plan, job->args->params), find(job->plan, OP_RELU) != NULL, y,
+                              scratch_of(job, part));
+        if (lrn)
+            job->pool_kernels->lrn_forward(lrn, pool, b.images, y, (float *)job->args->y.data + b.pooled,
+                                           won_of(job, &b), scratch_of(job, part));
+    }
     return STATUS_OK;
 }
 
@@ -196,26 +264,26 @@ static enum status forward(struct stream *stream, const struct plan *plan, const
     return team_run(stream, job.parts, forward_part, &job);
 }
 
-/* Images whose dy is still near when its second use comes. */
-enum { NEAR = 4 };
-
 static enum status backward_part(void *context, int part, int thread) {
     (void)thread;
     const struct job *job = context;
     const struct plan_args *args = job->args;
-    const size_t in = shape_size(job->shape.in), out = shape_size(job->shape.out);
-    const bool relu = has_relu(job->plan);
-    struct part images = part_of(job->plan->images, job->parts, part);
+    const struct op *lrn = find(job->plan, OP_LRN), *pool = find(job->plan, OP_MAX_POOL);
+    const bool relu = find(job->plan, OP_RELU);
+    float *scratch = scratch_of(job, part);
+    const struct part images = part_of(job->plan->images, job->parts, part);
     for (int done = 0; done < images.count; done += NEAR) {
-        const size_t at = (size_t)(images.first + done);
-        const int count = images.count - done < NEAR ? images.count - done : NEAR;
-        float *dy = (float *)args->dy.data + at * out;
-        job->kernels->gradient(&job->shape, count, (const float *)args->x.data + at * in, dy,
-                               relu ? (const float *)args->y.data + at * out : NULL, done > 0,
-                               gradient_of(job, part), scratch_of(job, part));
+        const struct batch b = batch_of(job, images, done);
+        float *y = relu || lrn ? convolved(job, part, &b) : NULL;
+        float *dy = lrn ? values_of(job, part) : (float *)args->dy.data + b.out;
+        if (lrn)
+            job->pool_kernels->lrn_backward(lrn, pool, b.images, y, (const float *)args->dy.data + b.pooled,
+                                            won_of(job, &b), dy, relu, scratch);
+        job->kernels->gradient(&job->shape, b.images, (const float *)args->x.data + b.in, dy,
+                               relu && !lrn ? y : NULL, done > 0, gradient_of(job, part), scratch);
         if (args->dx.data)
-            job->kernels->forward(&job->turned, count, dy, job->turned_weights, NULL, false,
-                                  (float *)args->dx.data + at * in, scratch_of(job, part));
+            job->kernels->forward(&job->turned, b.images, dy, job->turned_weights, NULL, false,
+                                  (float *)args->dx.data + b.in, scratch);
     }
     return STATUS_OK;
 }
@@ -225,7 +293,7 @@ static enum status sum_part(void *context, int part, int thread) {
     (void)thread;
     const struct job *job = context;
     struct part channels = part_of(job->shape.in.c, job->channels, part);
-    job->kernels->gradient_sum(&job->shape, gradient_of(job, 0), gradient_bytes(job->plan) / sizeof(float),
+    job->kernels->gradient_sum(&job->shape, gradient_of(job, 0), job->memory.gradient / sizeof(float),
                                job->parts, channels.first, channels.count, job->args->grads[0].data);
     return STATUS_OK;
 }
@@ -244,8 +312,8 @@ static enum status backward(struct stream *stream, const struct plan *plan, cons
     struct job job = job_of(stream, plan, args);
     STATUS_TRY(team_run(stream, job.parts, backward_part, &job));
     STATUS_TRY(team_run(stream, job.channels, sum_part, &job));
-    if (bias_of(plan) >= 0)
-        sum_bias(&job, args->grads[bias_of(plan)].data);
+    if (find(plan, OP_BIAS))
+        sum_bias(&job, bias_of(plan, args->grads));
     return STATUS_OK;
 }
 

@@ -152,6 +152,22 @@ static void test_winograd_3x3(void **state) {
     check_convolution(force, conv_with_padding((struct shape){9, 5, 16}, 16, 3, 0, 2, 1, 0), 5);
 }
 
+/* With LRN and pool behind it, as in cifar10's second block. */
+static void test_winograd_lrn_pool(void **state) {
+    (void)state;
+    static const struct shape in[] = {{12, 12, 64}, {7, 10, 16}};
+    for (size_t i = 0; i < 2; i++)
+        for (int relu = 0; relu < 2; relu++) {
+            struct op ops[5] = {make_conv(in[i], 64, 5, 1), make_bias((struct shape){in[i].h, in[i].w, 64})};
+            int count = 2;
+            if (relu)
+                ops[count++] = make_relu(ops[1].out);
+            ops[count++] = make_lrn(ops[1].out, 4, 1, 0.001 / 9, 0.75);
+            ops[count++] = make_max_pool(ops[1].out, 3, 2);
+            check("winograd-4x4-5x5", ops, count, 7, false);
+        }
+}
+
 static void test_winograd_refuses(void **state) {
     (void)state;
     struct op ops[] = {
@@ -227,10 +243,15 @@ int main(void) {
         printf("instruction set %s\n", isa_name(tested));
         fflush(stdout);
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_lrn),          cmocka_unit_test(test_max_pool),
-            cmocka_unit_test(test_lrn_pool),     cmocka_unit_test(test_winograd_5x5),
-            cmocka_unit_test(test_winograd_3x3), cmocka_unit_test(test_winograd_refuses),
-            cmocka_unit_test(test_conv_pool),    cmocka_unit_test(test_shards),
+            cmocka_unit_test(test_lrn),
+            cmocka_unit_test(test_max_pool),
+            cmocka_unit_test(test_lrn_pool),
+            cmocka_unit_test(test_winograd_5x5),
+            cmocka_unit_test(test_winograd_3x3),
+            cmocka_unit_test(test_winograd_refuses),
+            cmocka_unit_test(test_winograd_lrn_pool),
+            cmocka_unit_test(test_conv_pool),
+            cmocka_unit_test(test_shards),
         };
         failed |= cmocka_run_group_tests(tests, NULL, NULL);
     }

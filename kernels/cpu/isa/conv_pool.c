@@ -3,6 +3,9 @@
 #include "kernels/cpu/isa/max_pool_window.h"
 #include "kernels/cpu/isa/points8.h"
 
+#include <float.h>
+#include <math.h>
+
 #define KERNEL 5
 #define TILE   (POINTS - KERNEL + 1)
 
@@ -84,19 +87,25 @@ static void weights(const struct conv_pool *s, const float *w, float *transforme
 /* ---- forward */
 
 /* Scratch of forward: the padded image, its transform [strip][tile][horizontal point][in.c][vertical point],
- * one strip's vertical transform, and the ring [row][column][VEC]. */
+ * one strip's vertical transform, the ring [row][column][VEC], and a row of -infinity. */
 struct forward_scratch {
-    float *padded, *transformed, *columns, *ring;
+    float *padded, *transformed, *columns, *ring, *least;
 };
+
+static size_t transformed_floats(const struct conv_pool *s, const struct cut *c) {
+    return (size_t)c->strips * c->tiles * POINTS * s->conv->in.c * POINTS;
+}
 
 static size_t lay_out_forward(const struct conv_pool *s, const struct cut *c, float *scratch,
                               struct forward_scratch *f) {
     size_t in = (size_t)s->conv->in.c, at = padded_floats(s, c);
-    size_t transformed = at, columns = transformed + (size_t)c->strips * c->tiles * POINTS * in * POINTS;
-    size_t ring = columns + (size_t)c->columns * in * POINTS;
+    size_t transformed = at, columns = transformed + transformed_floats(s, c);
+    size_t ring = columns + (size_t)c->columns * in * POINTS, row = (size_t)c->tiles * TILE * VEC;
+    size_t least = ring + (size_t)c->ring * row;
     if (f)
-        *f = (struct forward_scratch){scratch, scratch + transformed, scratch + columns, scratch + ring};
-    return ring + (size_t)c->ring * c->tiles * TILE * VEC;
+        *f = (struct forward_scratch){scratch, scratch + transformed, scratch + columns, scratch + ring,
+                                      scratch + least};
+    return least + row;
 }
 
 static size_t forward_scratch_floats(const struct conv_pool *s) {
@@ -185,26 +194,56 @@ INLINE void convolve_strip(const struct cut *c, const int in, const float *x, co
         convolve_tiles(1, in, x + t * tile, w, ring_rows + t * TILE * VEC, row);
 }
 
-/* One row of the pool for VEC channels, then bias and ReLU. */
-static void pool_row(const struct conv_pool *s, const struct cut *c, const float *ring, int i, vec bias,
-                     float *pooled, uint8_t *won) {
+/* One row of the pool for VEC channels, then bias and ReLU. Where a 3x3 window ends below the image, rows of
+ * -infinity take part: they never win, and the loops over the window have constant bounds. */
+INLINE void pool_row(const struct conv_pool *s, const struct cut *c, const struct forward_scratch *f, int i,
+                     vec bias, float *pooled, uint8_t *won, const bool numbers) {
     const struct op_window *w = &s->pool->window;
     const int channels = s->pool->out.c;
     const struct reach rows = reach_of(i, w->stride, w->pad_top, w->kernel_h, s->pool->in.h);
+    const bool three = w->kernel_h == 3 && w->kernel_w == 3 && rows.first == 0;
+    const float *row[MAX_POOL_KERNEL], *at[MAX_POOL_KERNEL];
+    for (int u = 0; u < w->kernel_h; u++)
+        row[u] = u >= rows.first && u < rows.end
+                     ? f->ring + (rows.start + u) % c->ring * c->tiles * TILE * VEC
+                     : f->least;
     for (int j = 0; j < s->pool->out.w; j++) {
         const struct reach columns = reach_of(j, w->stride, w->pad_left, w->kernel_w, s->pool->in.w);
-        const float *at[MAX_POOL_KERNEL];
-        for (int u = rows.first; u < rows.end; u++)
-            at[u] = ring + ((rows.start + u) % c->ring * c->tiles * TILE + columns.start) * VEC;
-        bool inside =
-            rows.first == 0 && columns.first == 0 && rows.end == 3 && columns.end == 3 && w->kernel_w == 3;
-        struct pooled p =
-            inside ? pool_window(at, VEC, 3, 0, 3, 0, 3, VEC)
-                   : pool_window(at, VEC, w->kernel_w, rows.first, rows.end, columns.first, columns.end, VEC);
+        struct pooled p;
+        for (int u = 0; u < (three ? 3 : w->kernel_h); u++)
+            at[u] = row[u] + columns.start * VEC;
+        if (three && columns.first == 0 && columns.end == 3)
+            p = pool_window(at, VEC, 3, 0, 3, 0, 3, numbers, VEC);
+        else if (three && columns.first == 0 && columns.end == 2)
+            p = pool_window(at, VEC, 3, 0, 3, 0, 2, numbers, VEC);
+        else
+            p = pool_window(at, VEC, w->kernel_w, rows.first, rows.end, columns.first, columns.end, numbers,
+                            VEC);
         vec_store(pooled + j * channels, vec_relu(p.best + bias));
         if (won)
             vec_store_bytes(won + j * channels, p.winner);
     }
+}
+
+/* Apart, since almost always all values are numbers. */
+static void pool_row_numbers(const struct conv_pool *s, const struct cut *c, const struct forward_scratch *f,
+                             int i, vec bias, float *pooled, uint8_t *won) {
+    pool_row(s, c, f, i, bias, pooled, won, true);
+}
+
+static void pool_row_any(const struct conv_pool *s, const struct cut *c, const struct forward_scratch *f,
+                         int i, vec bias, float *pooled, uint8_t *won) {
+    pool_row(s, c, f, i, bias, pooled, won, false);
+}
+
+/* Sum of the sizes of some values; not finite when one of them isn't. count: a multiple of VEC. */
+static float magnitude(const float *values, size_t count) {
+    vec sum = vec_zero();
+    for (size_t i = 0; i < count; i += VEC) {
+        vec v = vec_load(values + i);
+        sum += vec_max(v, -v);
+    }
+    return vec_sum(sum);
 }
 
 /* The row of the convolution after the last that row i of the pool needs. */
@@ -214,51 +253,65 @@ INLINE int rows_needed(const struct conv_pool *s, int i) {
     return end < s->pool->in.h ? end : s->pool->in.h;
 }
 
-/* VEC output channels of an image. */
+/* VEC output channels of an image; numbers: all values of the convolution are known to be numbers. */
 INLINE void forward_channels(const struct conv_pool *s, const struct cut *c, const struct forward_scratch *f,
-                             const int in, const float *w, vec bias, float *pooled, uint8_t *won) {
+                             const int in, const float *w, vec bias, float *pooled, uint8_t *won,
+                             bool numbers) {
     const size_t row = (size_t)s->pool->out.w * s->pool->out.c;
     int i = 0;
     for (int strip = 0; strip < c->strips; strip++) {
         convolve_strip(c, in, f->transformed + (size_t)strip * c->tiles * POINTS * POINTS * in, w,
                        f->ring + (size_t)(strip * TILE % c->ring) * c->tiles * TILE * VEC);
         for (; i < s->pool->out.h && rows_needed(s, i) <= (strip + 1) * TILE; i++)
-            pool_row(s, c, f->ring, i, bias, pooled + i * row, won ? won + i * row : NULL);
+            (numbers ? pool_row_numbers : pool_row_any)(s, c, f, i, bias, pooled + i * row,
+                                                        won ? won + i * row : NULL);
     }
+}
+
+INLINE void normalise(const struct op *lrn, const float *x, float *y, const int vectors) {
+    const float bias = (float)lrn->lrn.bias, alpha = (float)lrn->lrn.alpha;
+    const ptrdiff_t size = (ptrdiff_t)shape_size(lrn->in);
+    for (ptrdiff_t p = 0; p < size; p += vectors * VEC)
+        lrn_pixel_forward(bias, alpha, vectors, x + p, y + p);
 }
 
 static void forward(const struct conv_pool *s, int images, const float *x, const float *transformed,
                     const float *bias, float *pooled, uint8_t *won, float *y, float *scratch) {
     const struct cut c = cut_of(s);
     const int in = s->conv->in.c, channels = s->conv->out.c;
-    const size_t pixels = (size_t)s->pool->out.h * s->pool->out.w, size = pixels * channels;
+    const size_t size = shape_size(s->pool->out);
     struct forward_scratch f;
     lay_out_forward(s, &c, scratch, &f);
     clear_padded(s, &c, f.padded);
+    for (int j = 0; j < c.tiles * TILE * VEC; j++)
+        f.least[j] = -INFINITY;
+    /* No value of the products and of the transform back (whose lines' sizes add up to less than 20) is
+     * larger than this times the size of the image's transform. */
+    const float gain = magnitude(transformed, weights_floats(s)) * (float)in * 20 * 20;
     for (int n = 0; n < images; n++, x += shape_size(s->conv->in), pooled += size, y += size) {
         copy_padded(s, &c, x, f.padded);
         transform_image(s, &c, &f);
+        const bool numbers = gain * magnitude(f.transformed, transformed_floats(s, &c)) < FLT_MAX;
         const float *w = transformed;
         for (int o = 0; o < channels; o += VEC, w += POINTS * POINTS * in * VEC) {
             vec b = vec_load(bias + o);
             uint8_t *to = won ? won + (size_t)n * size + o : NULL;
             switch (in) {
             case 1:
-                forward_channels(s, &c, &f, 1, w, b, pooled + o, to);
+                forward_channels(s, &c, &f, 1, w, b, pooled + o, to, numbers);
                 break;
             case 3:
-                forward_channels(s, &c, &f, 3, w, b, pooled + o, to);
+                forward_channels(s, &c, &f, 3, w, b, pooled + o, to, numbers);
                 break;
             default:
-                forward_channels(s, &c, &f, in, w, b, pooled + o, to);
+                forward_channels(s, &c, &f, in, w, b, pooled + o, to, numbers);
                 break;
             }
         }
-        if (!s->lrn)
-            continue;
-        const float lrn_bias = (float)s->lrn->lrn.bias, alpha = (float)s->lrn->lrn.alpha;
-        for (size_t p = 0; p < size; p += (size_t)channels)
-            lrn_pixel_forward(lrn_bias, alpha, channels / VEC, pooled + p, y + p);
+        if (s->lrn && channels == 64)
+            normalise(s->lrn, pooled, y, 64 / VEC);
+        else if (s->lrn)
+            normalise(s->lrn, pooled, y, channels / VEC);
     }
 }
 
@@ -299,10 +352,16 @@ static size_t gradient_scratch_floats(const struct conv_pool *s) {
            2 * channels;
 }
 
+/* One row of the image as kernel row `to` of its columns; four values at a time where what is written too
+ * much is overwritten by the next kernel row, or is padding. */
 INLINE void fill_columns(const float *padded, const int in, int columns, float *to, int step) {
-    for (int x = 0; x < columns; x++)
-        for (int i = 0; i < in; i++)
-            to[x * step + i] = padded[x * in + i];
+    if (step >= (KERNEL - 1) * in + 4)
+        for (int x = 0; x < columns; x++)
+            memcpy(to + x * step, padded + x * in, 4 * sizeof(float));
+    else
+        for (int x = 0; x < columns; x++)
+            for (int i = 0; i < in; i++)
+                to[x * step + i] = padded[x * in + i];
 }
 
 /* Patches of rows first .. of the convolution's output; rows outside of it are left as they are. */
@@ -327,22 +386,32 @@ static void fill_patches(const struct conv_pool *s, const struct cut *c, const s
 }
 
 /* The gradient of the pool's output: LRN and ReLU backward for some pixels; and the bias's, unless NULL. */
-static void output_gradient(const struct conv_pool *s, int pixels, const float *pooled, const float *dy,
-                            float *to, float *bias_gradient, float *lines) {
-    const int channels = s->pool->out.c;
-    for (int p = 0; p < pixels; p++, pooled += channels, dy += channels, to += channels) {
-        if (s->lrn)
-            lrn_pixel_backward((float)s->lrn->lrn.bias, (float)s->lrn->lrn.alpha,
-                               (float)(2 * s->lrn->lrn.alpha * s->lrn->lrn.beta), channels / VEC, pooled, dy,
-                               to, true, lines);
-        for (int c = 0; c < channels; c += VEC) {
-            vec d = s->lrn ? vec_load(to + c)
-                           : vec_keep(vec_greater(vec_load(pooled + c), vec_zero()), vec_load(dy + c));
-            vec_store(to + c, d);
+INLINE void output_gradient_vectors(const struct conv_pool *s, int pixels, const float *pooled,
+                                    const float *dy, float *to, float *bias_gradient, float *lines,
+                                    const int vectors) {
+    const struct op_lrn *lrn = s->lrn ? &s->lrn->lrn : NULL;
+    const float bias = lrn ? (float)lrn->bias : 0, alpha = lrn ? (float)lrn->alpha : 0;
+    const float factor = lrn ? (float)(2 * lrn->alpha * lrn->beta) : 0;
+    for (int p = 0; p < pixels; p++, pooled += vectors * VEC, dy += vectors * VEC, to += vectors * VEC) {
+        if (lrn)
+            lrn_pixel_backward(bias, alpha, factor, vectors, pooled, dy, to, true, lines);
+        for (int k = 0; k < vectors; k++) {
+            vec d =
+                lrn ? vec_load(to + k * VEC)
+                    : vec_keep(vec_greater(vec_load(pooled + k * VEC), vec_zero()), vec_load(dy + k * VEC));
+            vec_store(to + k * VEC, d);
             if (bias_gradient)
-                vec_store(bias_gradient + c, vec_load(bias_gradient + c) + d);
+                vec_store(bias_gradient + k * VEC, vec_load(bias_gradient + k * VEC) + d);
         }
     }
+}
+
+static void output_gradient(const struct conv_pool *s, int pixels, const float *pooled, const float *dy,
+                            float *to, float *bias_gradient, float *lines) {
+    if (s->pool->out.c == 64)
+        output_gradient_vectors(s, pixels, pooled, dy, to, bias_gradient, lines, 64 / VEC);
+    else
+        output_gradient_vectors(s, pixels, pooled, dy, to, bias_gradient, lines, s->pool->out.c / VEC);
 }
 
 /* Output channels and vectors of a patch that are summed in registers at a time. */

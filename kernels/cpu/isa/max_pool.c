@@ -5,7 +5,8 @@
 INLINE void pool_vector(const float *const *at, ptrdiff_t channels, int kernel_w, const int row,
                         const int row_end, const int column, const int column_end, float *y, uint8_t *won,
                         const int count) {
-    struct pooled pooled = pool_window(at, channels, kernel_w, row, row_end, column, column_end, count);
+    struct pooled pooled =
+        pool_window(at, channels, kernel_w, row, row_end, column, column_end, false, count);
     vec_store_some(y, pooled.best, count);
     if (won)
         vec_store_bytes_some(won, pooled.winner, count);

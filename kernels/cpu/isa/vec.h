@@ -120,6 +120,17 @@ INLINE vec_mask vec_equal_int(vec_int a, vec_int b) {
 }
 #endif
 
+/* The larger of two numbers. */
+INLINE vec vec_max(vec a, vec b) {
+#if defined(ISA_avx512)
+    return (vec)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(ISA_avx2)
+    return (vec)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    return vec_select(vec_greater(a, b), a, b);
+#endif
+}
+
 /* max(v, 0); what is not a number stays so. */
 INLINE vec vec_relu(vec v) {
 #if defined(ISA_avx512)
