@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* The processor in words, as Linux tells it: "model name" on x86, else whatever names it; "" when nothing
@@ -77,11 +78,23 @@ static enum status cpu_describe(const struct device *device, struct device_info 
     return STATUS_OK;
 }
 
+/* Large buffers lie on huge pages where the system gives them: kernels that walk through many rows at once
+ * would otherwise wait for addresses to be looked up. */
+static void *buffer_memory(size_t bytes) {
+    const size_t huge = (size_t)2 << 20;
+    void *data = NULL;
+    if (posix_memalign(&data, bytes >= huge ? huge : 64, bytes) != 0)
+        return NULL;
+    if (bytes >= huge)
+        madvise(data, bytes, MADV_HUGEPAGE); /* advice: a failure changes nothing */
+    return data;
+}
+
 static enum status cpu_buffer_new(struct device *device, size_t bytes, struct span *out) {
     (void)device;
     *out = (struct span){NULL, 0};
     size_t rounded = align64(bytes ? bytes : 1);
-    void *data = rounded >= bytes ? aligned_alloc(64, rounded) : NULL;
+    void *data = rounded >= bytes ? buffer_memory(rounded) : NULL;
     if (!data)
         return status_fail(STATUS_NO_MEMORY, "no memory for a buffer of %zu bytes", bytes);
     memset(data, 0, rounded);
