@@ -9,7 +9,8 @@ fail() {
 }
 
 # ---- order: which image goes to which tower, and how it is distorted
-order() { "$TOWERSCOPE" data order generated "$@"; }
+"$TOWERSCOPE" data make set --images 1000 >/dev/null || fail 'data make failed'
+order() { "$TOWERSCOPE" data order set "$@"; }
 order --towers 4 --batch 64 --seed 1 >first || fail 'data order failed'
 order --towers 4 --batch 64 --seed 1 >again
 order --towers 4 --batch 64 --seed 2 >other
@@ -29,26 +30,26 @@ for e in 0 1; do
         fail "an image comes twice in epoch $e"
 done
 # An image is distorted alike whichever tower has it.
-order --towers 1 --batch 64 --seed 1 --images 10000 --epochs 1 | cut -d' ' -f6- | sort >one
-order --towers 3 --batch 64 --seed 1 --images 10000 --epochs 1 | cut -d' ' -f6- | sort >three
-[ "$(wc -l <one)" = 10000 ] || fail 'an epoch does not have every image'
+order --towers 1 --batch 64 --seed 1 --images 1000 --epochs 1 | cut -d' ' -f6- | sort >one
+order --towers 3 --batch 64 --seed 1 --images 1000 --epochs 1 | cut -d' ' -f6- | sort >three
+[ "$(wc -l <one)" = 1000 ] || fail 'an epoch does not have every image'
 cmp -s one three || fail 'what happens to an image depends on the towers'
 order --distort off | grep -vq 'top 4 left 4 flip 0 brightness 0.000 contrast 1.0000' && fail '--distort off distorts'
 order --distort crop,turn 2>err && fail 'an unknown distortion was taken'
 grep -q '"turn"' err || fail 'the unknown distortion is not named'
 
 # ---- show
-out=$("$TOWERSCOPE" data show generated --class star --count 3 --width 80) || fail 'data show failed'
+out=$("$TOWERSCOPE" data show set --class star --count 3 --width 80) || fail 'data show failed'
 [ "$(grep -o '6 star' <<<"$out" | wc -l)" = 3 ] || fail 'not three stars'
 [ "$(head -n 1 <<<"$out" | wc -m)" -le 81 ] || fail 'wider than asked for'
 grep -q $'\x1b' <<<"$out" && fail 'an escape sequence in a file'
-out=$("$TOWERSCOPE" data show generated --class 6 --count 1 --test --first 7) && grep -q '16: 6 star' <<<"$out" ||
+out=$("$TOWERSCOPE" data show set --class 6 --count 1 --test --first 7) && grep -q '16: 6 star' <<<"$out" ||
     fail '--class with a number, --test and --first'
-"$TOWERSCOPE" data show generated --class 10 2>err && fail 'class 10 was found'
+"$TOWERSCOPE" data show set --class 10 2>err && fail 'class 10 was found'
 grep -q '"10"' err || fail 'the unknown class is not named'
-"$TOWERSCOPE" data show generated --count 1 --width 1 >/dev/null || fail 'a narrow terminal'
+"$TOWERSCOPE" data show set --count 1 --width 1 >/dev/null || fail 'a narrow terminal'
 if script -qec true /dev/null >/dev/null 2>&1 && locale -a 2>/dev/null | grep -qi '^c\.utf-\?8$'; then
-    on_terminal() { env "$@" script -qec "'$TOWERSCOPE' data show generated --count 2" /dev/null; }
+    on_terminal() { env "$@" script -qec "'$TOWERSCOPE' data show set --count 2" /dev/null; }
     on_terminal LC_ALL=C.UTF-8 TERM=xterm-256color | grep -q $'\x1b\\[38;5;[0-9]*m.*▀' || fail 'no half blocks on a terminal'
     on_terminal LC_ALL=C.UTF-8 TERM=xterm-256color NO_COLOR=1 | grep -q $'\x1b' && fail 'colours in spite of NO_COLOR'
     on_terminal LC_ALL=C TERM=xterm-256color | grep -q $'\x1b\\|▀' && fail 'half blocks without UTF-8'
@@ -60,7 +61,7 @@ for part in '' check make show order; do
     "$TOWERSCOPE" data $part --help | grep -q '^usage:' || fail "data $part --help"
 done
 for wrong in '' 'look' 'check' 'check a b' 'check --deep a' 'make' 'make d --images' 'make d --images x' 'make d --images 4' \
-    'make d --seed=-1' 'show generated --count 0' 'order generated --towers 65'; do
+    'make d --seed=-1' 'show generated --count 0' 'order set --towers 65'; do
     "$TOWERSCOPE" data $wrong >out 2>err
     rc=$?
     [ $rc = 2 ] || fail "data $wrong: exit $rc, 2 is expected"

@@ -34,14 +34,15 @@ accept() { # FOLDER WORD...
 }
 
 refused_by() { # FOLDER COMMAND... -- WORD...
-    local folder=$1 out rc start=$EPOCHREALTIME word command=()
+    local folder=$1 out rc word command=()
     shift
     while [ "$1" != -- ]; do
         command+=("$1")
         shift
     done
     shift
-    out=$(timeout 20 "${command[@]}" 2>&1 >refused.out)
+    # Seconds of computing, not by the clock, which runs on while other tests have the processor.
+    out=$(timeout 60 bash -c 'TIMEFORMAT="%U + %S"; { time "$@" 2>&3; } 2>refused.time' - "${command[@]}" 3>&1 >refused.out)
     rc=$?
     case $rc in
     1 | 3 | 4) ;;
@@ -49,7 +50,9 @@ refused_by() { # FOLDER COMMAND... -- WORD...
     esac
     [ "$(wc -l <<<"$out")" = 1 ] || fail "$folder: more than one line: $out"
     [ ! -s refused.out ] || fail "$folder: something on stdout: $(head -c 300 refused.out)"
-    [ "$(bc <<<"$EPOCHREALTIME - $start < 2 * ${TEST_SLOW:-1}")" = 1 ] || fail "$folder: took longer than two seconds"
+    case $BUILD in
+    */release) [ "$(sed 's/$/ < 2/' refused.time | bc)" = 1 ] || fail "$folder: computed for two seconds" ;;
+    esac
     for word in "$@"; do
         grep -qF -- "$word" <<<"$out" || fail "$folder: \"$word\" is not in: $out"
     done
@@ -249,13 +252,13 @@ else
 fi
 
 # ---- what cannot be written
-refused_by 'data make in a folder that is not empty' "$TOWERSCOPE" data make ok/cifar10 -- 'not empty'
+refused_by 'data make in a folder that is not empty' "$TOWERSCOPE" data make ok/cifar10 --images 100 -- 'not empty'
 cmp -s ok/cifar10/test_batch.bin a1/cifar_plus1/test_batch.bin || fail 'data make changed a folder it refused'
-refused_by 'data make below nothing' "$TOWERSCOPE" data make nowhere/set -- nowhere/set
+refused_by 'data make below nothing' "$TOWERSCOPE" data make nowhere/set --images 100 -- nowhere/set
 (
     ulimit -f 2000
     trap '' XFSZ
-    refused_by 'data make without room' "$TOWERSCOPE" data make toolarge --images 10000 -- toolarge 'cannot write'
+    refused_by 'data make without room' "$TOWERSCOPE" data make toolarge --images 5000 -- toolarge 'cannot write'
     exit $bad
 ) || bad=1
 [ ! -e toolarge ] || fail 'data make left half a set behind'
