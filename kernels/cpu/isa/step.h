@@ -7,7 +7,7 @@
 #include "kernels/device.h"
 
 enum {
-    STEP_BLOCK = 2048
+    STEP_BLOCK = 1024
 }; /* elements of a block of combine and update: a tower's piece stays in the first cache */
 
 struct step_kernels {
