@@ -214,6 +214,7 @@ void engine_run(struct engine *engine, struct engine_end *end) {
     if (status != STATUS_OK)
         cli_fail(status);
     explain(engine, status, end);
+    hub_end_commands(engine->hub);
     while (hub_take(engine->hub, INT64_MAX, &command))
         refuse(engine, &command, "the run is over");
     if (trainer_end(engine->session.trainer, end->reason, *end->text ? end->text : NULL) != STATUS_OK &&

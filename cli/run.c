@@ -64,9 +64,15 @@ static int open_console(struct run_line *line, const struct live_run *run) {
 }
 
 static int start(struct run_line *line) {
+    static const char waiting[] = "starting the engine ...";
     struct live_run run;
     int code;
+    bool told = !line->detach && isatty(STDERR_FILENO);
+    if (told) /* data are read and checked meanwhile */
+        fprintf(stderr, "%s", waiting);
     enum status status = launch(line->engine_count, line->engine, &run, &code);
+    if (told)
+        fprintf(stderr, "\r%*s\r", (int)sizeof waiting, "");
     if (status != STATUS_OK)
         return cli_fail(status);
     if (!*run.name)

@@ -174,6 +174,12 @@ bool hub_take(struct hub *hub, int64_t step, struct command *out) {
     return found;
 }
 
+void hub_end_commands(struct hub *hub) {
+    pthread_mutex_lock(&hub->command_lock);
+    hub->commands_ended = true;
+    pthread_mutex_unlock(&hub->command_lock);
+}
+
 int hub_command_fd(const struct hub *hub) {
     return hub->command_fd;
 }

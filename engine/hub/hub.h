@@ -49,6 +49,9 @@ bool hub_flush(struct hub *hub);
  * its `at` is less than step. */
 bool hub_take(struct hub *hub, int64_t step, struct command *out);
 
+/* Take no more commands: from now on they are refused at once. Those that wait can still be taken. */
+void hub_end_commands(struct hub *hub);
+
 /* A descriptor that is readable while commands wait to be looked at; hub_take() empties it. */
 int hub_command_fd(const struct hub *hub);
 

@@ -43,6 +43,7 @@ struct hub {
     pthread_mutex_t command_lock;
     struct command commands[HUB_COMMANDS];
     int command_count;
+    bool commands_ended;
 
     /* the hub thread alone */
     struct record_writer *record;

@@ -165,16 +165,21 @@ static void answer_status(struct hub *hub, struct peer *peer, const struct comma
     answer(hub, peer, command, "applied", text);
 }
 
-static bool queue_command(struct hub *hub, const struct command *command) {
+/* Queue a command for the training thread; NULL, or why it is not taken. */
+static const char *queue_command(struct hub *hub, const struct command *command) {
     static const uint64_t one = 1;
+    const char *reason = NULL;
     pthread_mutex_lock(&hub->command_lock);
-    bool room = hub->command_count < HUB_COMMANDS;
-    if (room)
+    if (hub->commands_ended)
+        reason = "the run is ending";
+    else if (hub->command_count == HUB_COMMANDS)
+        reason = "too many commands wait already";
+    else
         hub->commands[hub->command_count++] = *command;
     pthread_mutex_unlock(&hub->command_lock);
-    if (room && write(hub->command_fd, &one, sizeof one) < 0)
-        return true; /* it can only be full, and then it is readable */
-    return room;
+    if (!reason && write(hub->command_fd, &one, sizeof one) < 0)
+        return NULL; /* it can only be full, and then it is readable */
+    return reason;
 }
 
 /* What a client of another version may do: these commands keep their meaning in every version. */
@@ -207,8 +212,8 @@ static void take_command(struct hub *hub, struct peer *peer, const json_t *objec
     else if (peer->foreign && !works_from_any_version(command.kind))
         answer(hub, peer, &command, "refused",
                "from another version only save, stop, pause, resume and status are taken");
-    else if (!queue_command(hub, &command))
-        answer(hub, peer, &command, "refused", "too many commands wait already");
+    else if ((reason = queue_command(hub, &command)))
+        answer(hub, peer, &command, "refused", reason);
     else
         answer(hub, NULL, &command, "pending", NULL);
 }

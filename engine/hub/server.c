@@ -106,6 +106,7 @@ static enum status listen_again(struct hub *hub) {
     int listener;
     if (hub->live_fd < 0)
         STATUS_TRY(live_folder_open(true, &hub->live_fd));
+    live_prune(hub->live_fd);
     STATUS_TRY(live_enter(hub->live_fd, &hub->options.run));
     STATUS_TRY(live_listen(hub->live_fd, &hub->options.run, &listener));
     hub->socket_said = false;

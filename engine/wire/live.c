@@ -306,6 +306,23 @@ void live_leave(int live_fd, const struct live_run *run) {
         unlinkat(live_fd, name, 0);
 }
 
+void live_prune(int live_fd) {
+    int fd = openat(live_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!folder) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        struct live_run run;
+        struct stat info;
+        if (read_entry(live_fd, entry->d_name, &run) && stat(run.folder, &info) != 0 && errno == ENOENT)
+            live_leave(live_fd, &run);
+    }
+    closedir(folder);
+}
+
 /* ---- the socket */
 
 /* Through the descriptor of its folder the address is short, however long the folder's path. */

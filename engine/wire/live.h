@@ -48,6 +48,9 @@ enum status live_describe(const char *folder, struct live_run *out);
 enum status live_enter(int live_fd, const struct live_run *run);
 void live_leave(int live_fd, const struct live_run *run);
 
+/* Take entries away whose run's folder is gone. */
+void live_prune(int live_fd);
+
 /* A listening socket ID.sock, mode 0600 whatever the umask, close-on-exec, not blocking. A dead socket in its
  * place is replaced (the caller holds the run's lock, so it is dead); anything that is no socket is left
  * alone and refused. */

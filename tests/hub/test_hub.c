@@ -248,6 +248,12 @@ static void commands_reach_the_trainer_and_are_answered(void **context) {
     assert_int_equal(client_send(ctl.client, "status --json", WIRE_UNKNOWN_INT, id), STATUS_OK);
     TAKE_UNTIL(&ctl, ctl.reason[0] == '{');
     assert_non_null(strstr(ctl.reason, "\"step\":10"));
+    /* at its end the run takes no more */
+    hub_end_commands(hub);
+    assert_int_equal(client_send(ctl.client, "pause", WIRE_UNKNOWN_INT, id), STATUS_OK);
+    TAKE_UNTIL(&ctl, !strcmp(ctl.status, "refused"));
+    assert_non_null(strstr(ctl.reason, "ending"));
+    assert_false(hub_take(hub, INT64_MAX, &command));
     client_close(ctl.client);
     client_close(w.client);
 }

@@ -264,6 +264,15 @@ static void runs_are_found_from_anywhere(void **context) {
     assert_int_equal(live_list(&list, &count), STATUS_OK);
     assert_true(count == 1 && !list[0].live); /* left by a crash */
     free(list);
+    live_prune(fd);
+    assert_int_equal(live_list(&list, &count), STATUS_OK);
+    assert_int_equal(count, 1); /* its record can still be shown */
+    free(list);
+    assert_true(system("rm -rf \"$XDG_STATE_HOME\"/../a") == 0);
+    live_prune(fd);
+    assert_int_equal(live_list(&list, &count), STATUS_OK);
+    assert_int_equal(count, 0);
+    free(list);
     close(lock_b);
     close(fd);
 }
