@@ -77,7 +77,7 @@ FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJ := $(B)/tests/fuzz/files.o $(if $(filter fuzz,$(SANITIZE)),,$(B)/tests/fuzz/driver.o)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all run protocol test test-long fuzz fuzzers check-house golden golden-values golden-screens bench install clean help FORCE
+.PHONY: all run protocol test test-long fuzz fuzzers check-house golden golden-values golden-screens bench bench-tui install clean help FORCE
 all: $(BIN)
 	$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope
 
@@ -169,6 +169,14 @@ fuzzers: $(FUZZ_BIN)
 # a Python that has NumPy
 PYTHON ?= $(shell for p in python3 /usr/bin/python3; do $$p -c 'import numpy' 2>/dev/null && echo $$p && break; done)
 
+# what the console costs: a table
+BENCH_SECONDS ?= 20
+bench-tui: all $(B)/tests/tui/bench_tui
+	$(Q)$(B)/tests/tui/bench_tui $(BIN) $(BENCH_SECONDS)
+$(B)/tests/tui/bench_tui: $(B)/tests/tui/bench_tui.o $(SUPPORT_OBJ) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $< $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
+
 golden: golden-values golden-screens
 golden-screens:
 	$(Q)$(MAKE) --no-print-directory all tests
@@ -199,6 +207,7 @@ help:
 	@echo 'make golden      make the golden screens and values again'
 	@echo 'make protocol    make the tables of engine/wire/PROTOCOL.md again'
 	@echo 'make bench       measure, beside PyTorch where it is installed'
+	@echo 'make bench-tui   measure what the console costs, beside htop and btop'
 	@echo 'make install     PREFIX=$(PREFIX) DESTDIR='
 	@echo 'Knobs: V=1 WERROR=1 SANITIZE=address|thread|fuzz CUDA=auto|0|1'
 

@@ -126,8 +126,10 @@ static void hear_command(struct app *app, const struct run_state *state, double 
         strcmp(command->id, app->sent) || !command->status || !strcmp(command->status, "pending"))
         return;
     bool refused = !strcmp(command->status, "refused");
+    struct event mine = state->command;
     char words[512];
-    event_words(&state->command, words, sizeof words);
+    mine.command.from = NULL; /* who asked is known */
+    event_words(&mine, words, sizeof words);
     app_say(app, refused ? STYLE_WARNING : STYLE_GOOD, words, now);
     *app->sent = 0;
     if (refused)

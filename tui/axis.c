@@ -53,10 +53,13 @@ struct axis axis_values(double low, double high, int ticks, bool logarithmic) {
     return axis;
 }
 
-/* Lengths an axis of steps may have: ten a decade, so that a curve fills at least four fifths of it. */
+/* Lengths an axis of steps may have: ten a decade, so that a curve fills at least four fifths of it; three a
+ * decade below a thousand, where a young run would jump with every breath. */
 static double length_up(double x) {
     static const double lengths[] = {1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8, 10};
     double power = pow(10, floor(log10(x)));
+    if (x < 1000)
+        return round_up(x);
     for (int i = 0; i < 11; i++)
         if (x <= lengths[i] * power * (1 + 1e-9))
             return lengths[i] * power;

@@ -25,15 +25,10 @@ static int dot_row(const struct raster *raster, const struct axis *values, doubl
     return (int)lround((1 - place) * (raster->dot_rows - 1));
 }
 
-/* What of a bucket a line goes through. Of a tower it is the sample farthest from the mean: noise and spikes
- * stay as high as they were, however many steps share a column. */
-enum line_value { LINE_MEAN, LINE_FARTHEST, LINE_SMOOTH };
+enum line_value { LINE_MEAN, LINE_SMOOTH };
 
 static double line_value(const struct bucket *bucket, enum line_value which) {
-    double mean = bucket->sum / bucket->count, low = (double)bucket->low, high = (double)bucket->high;
-    if (which == LINE_SMOOTH)
-        return (double)bucket->smooth;
-    return which == LINE_MEAN ? mean : high - mean > mean - low ? high : low;
+    return which == LINE_SMOOTH ? (double)bucket->smooth : bucket->sum / bucket->count;
 }
 
 /* A line through the buckets that hold samples. Where `beside` (the average) went on without this series, the
@@ -52,6 +47,9 @@ static void draw_line(struct raster *raster, const struct axis *values, const st
         int row = dot_row(raster, values, line_value(b, which));
         if (last_col < 0) {
             raster_dot(raster, row, col, style, rank);
+        } else if (rank == RANK_MEAN) { /* dotted, to be told from the average without colour */
+            if (col % 3 == 0)
+                raster_dot(raster, row, col, style, rank);
         } else {
             int from = last_row;
             for (int c = last_col + 1; c <= col; c++) {
@@ -65,15 +63,17 @@ static void draw_line(struct raster *raster, const struct axis *values, const st
     }
 }
 
-/* Every sample between the least and the greatest of a bucket. */
-static void draw_samples(struct raster *raster, const struct axis *values, const struct bucket *buckets) {
+/* The least and the greatest of each bucket, a dot each: noise and spikes stay as high as they were, however
+ * many steps share a column. */
+static void draw_extremes(struct raster *raster, const struct axis *values, const struct bucket *buckets,
+                          enum style style) {
     for (int col = 0; col < raster->dot_cols; col++) {
         const struct bucket *b = &buckets[col];
         double low = values->log ? (double)b->least : (double)b->low;
         if (!(low <= (double)b->high))
             continue;
-        raster_column(raster, col, dot_row(raster, values, (double)b->high), dot_row(raster, values, low),
-                      STYLE_FAINT, RANK_SAMPLES);
+        raster_dot(raster, dot_row(raster, values, (double)b->high), col, style, RANK_SAMPLES);
+        raster_dot(raster, dot_row(raster, values, low), col, style, RANK_SAMPLES);
     }
 }
 
@@ -86,13 +86,13 @@ static void draw_curves(struct canvas *canvas, const struct plot_layout *at, con
     const struct bucket *average = curves_series(curves, SERIES_AVERAGE);
     enum line_value which = plot->smoothed ? LINE_SMOOTH : LINE_MEAN;
     if (!plot->quiet) {
-        draw_samples(&raster, values, average);
+        draw_extremes(&raster, values, average, STYLE_FAINT);
         for (int i = SERIES_TOWERS; i < curves->series; i++) {
             bool range = curves->request.tower_count < 0;
             int tower = range ? 0 : curves->request.towers[i - SERIES_TOWERS];
             enum style style = range ? STYLE_FAINT : (enum style)(STYLE_TOWER_FAINT + tower % TOWER_HUES);
-            draw_line(&raster, values, curves_series(curves, i), average,
-                      plot->smoothed ? LINE_SMOOTH : LINE_FARTHEST, style, RANK_TOWER);
+            draw_extremes(&raster, values, curves_series(curves, i), style);
+            draw_line(&raster, values, curves_series(curves, i), average, which, style, RANK_TOWER);
         }
     }
     draw_line(&raster, values, curves_series(curves, SERIES_MEAN), NULL, which, STYLE_PLAIN, RANK_MEAN);
@@ -274,16 +274,34 @@ static void draw_cursor(struct canvas *canvas, const struct plot_layout *at, con
             canvas_put(canvas, row, col, 0x2502, STYLE_KEY);
 }
 
+/* Bring the values' axis up to date: it stays as it is while the values are in it and fill at least half of
+ * it, since an axis that moves means drawing everything again. False: there are no values yet. */
+static bool fit_values(const struct plot *plot, int ticks) {
+    struct axis *axis = plot->values;
+    double low, high;
+    bool any = curves_range(plot->curves, plot->log, &low, &high);
+    if (!any) {
+        *axis = axis_values(0, 1, ticks, false);
+        return false;
+    }
+    high = usual_high(plot->curves, low, high);
+    if (axis->low < axis->high && axis->log == plot->log && axis_place(axis, low) >= 0 &&
+        axis_place(axis, high) <= 1 && axis_place(axis, high) - axis_place(axis, low) >= 0.5)
+        return true;
+    bool moved = axis->low < axis->high && axis->log == plot->log;
+    double slack = moved ? 0.1 * (high - low) : 0; /* one that had to move once will have to again */
+    *axis = axis_values(low - (plot->log || low - slack < 0 ? 0 : slack), high + slack, ticks, plot->log);
+    return true;
+}
+
 void plot_draw(struct canvas *canvas, struct box box, const struct plot *plot) {
     struct plot_layout at;
     layout_plot(box, &at);
     if (at.area.rows <= 0 || at.area.cols <= 0)
         return;
     const struct axis *steps = &plot->curves->request.steps;
-    double low, high;
-    bool any = curves_range(plot->curves, plot->log, &low, &high);
-    struct axis values = axis_values(any ? low : 0, any ? usual_high(plot->curves, low, high) : 1,
-                                     at.area.rows >= 12 ? 5 : 3, plot->log && any);
+    bool any = fit_values(plot, at.area.rows >= 12 ? 5 : 3);
+    struct axis values = *plot->values;
     draw_caption(canvas, &at, plot);
     draw_value_axis(canvas, &at, &values);
     draw_step_axis(canvas, &at, steps);

@@ -12,6 +12,7 @@ struct plot {
     const char *setting;         /* at the right: "log · last 1 000 · smoothed" */
     const struct curves *curves; /* gathered over curves->request.columns dot columns */
     bool log;                    /* the values' axis */
+    struct axis *values;         /* the axis of the last drawing, kept while it fits; all zero: none yet */
     bool smoothed;               /* draw the moving average, the samples faint behind it */
     bool quiet;                  /* without what is faint behind the average: fewer bytes */
     int64_t cursor;              /* a step to mark; WIRE_UNKNOWN_INT: none */

@@ -25,6 +25,21 @@ static double follow(double old, double value) {
     return wire_is_unknown(old) || !isfinite(old) ? value : 0.7 * old + 0.3 * value;
 }
 
+/* Times jitter from step to step and say nothing by it: bars that follow slowly can be read, and cost no
+ * bytes. */
+static double follow_slowly(double old, double value) {
+    if (wire_is_unknown(value) || !isfinite(value) || wire_is_unknown(old) || !isfinite(old))
+        return value;
+    return 0.9 * old + 0.1 * value;
+}
+
+static void follow_times(struct event_step_tower *now, const struct event_step_tower *before) {
+    now->load_ms = follow_slowly(before->load_ms, now->load_ms);
+    now->forward_ms = follow_slowly(before->forward_ms, now->forward_ms);
+    now->backward_ms = follow_slowly(before->backward_ms, now->backward_ms);
+    now->wait_ms = follow_slowly(before->wait_ms, now->wait_ms);
+}
+
 static bool take(struct shown *shown, const struct event_step *step, bool fresh) {
     int count = (int)(step->tower_count < 0 ? 0 : step->tower_count);
     if (count != shown->tower_count || !shown->towers) {
@@ -42,20 +57,28 @@ static bool take(struct shown *shown, const struct event_step *step, bool fresh)
         noise = shown->step.noise_scale;
     for (int i = 0; i < count; i++) {
         struct shown_tower *tower = &shown->towers[i];
+        const struct event_step_tower before = tower->figures;
         double cosine = step->towers[i].cosine;
         tower->cosine_older = !fresh && wire_is_unknown(cosine) && !wire_is_unknown(tower->figures.cosine);
         if (tower->cosine_older)
             cosine = tower->figures.cosine;
         tower->figures = step->towers[i];
         tower->figures.cosine = cosine;
+        if (!fresh)
+            follow_times(&tower->figures, &before);
         snprintf(tower->device, sizeof tower->device, "%s",
                  step->towers[i].device ? step->towers[i].device : "");
         tower->figures.device = step->towers[i].device ? tower->device : NULL;
     }
+    struct event_step before = shown->step;
     shown->images_per_second =
         follow(fresh ? wire_unknown() : shown->images_per_second, step->images_per_second);
-    shown->step_seconds = follow(fresh ? wire_unknown() : shown->step_seconds, step->seconds);
     shown->step = *step;
+    if (!fresh) {
+        shown->step.seconds = follow_slowly(before.seconds, step->seconds);
+        shown->step.average_ms = follow_slowly(before.average_ms, step->average_ms);
+        shown->step.update_ms = follow_slowly(before.update_ms, step->update_ms);
+    }
     shown->step.noise_scale = noise;
     shown->step.towers = NULL;
     snprintf(shown->applied, sizeof shown->applied, "%s", step->applied ? step->applied : "");

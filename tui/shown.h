@@ -1,6 +1,6 @@
-/* The figures on the screen: a copy of a step event, taken twice a second, since faster can't be read. What
- * the engine gives on recorded steps only (the cosines, the noise scale) stays, marked as older, until it
- * comes again. */
+/* The figures on the screen: a copy of a step event, taken twice a second, since faster can't be read. Times
+ * follow the steps slowly. What the engine gives on recorded steps only (the cosines, the noise scale) stays,
+ * marked as older, until it comes again. */
 #ifndef TOWERSCOPE_TUI_SHOWN_H
 #define TOWERSCOPE_TUI_SHOWN_H
 
@@ -22,9 +22,8 @@ struct shown {
     int tower_count;
     struct shown_tower *towers;
     double images_per_second; /* averaged over what was shown */
-    double step_seconds;
-    double taken_at;      /* clock_seconds() */
-    int64_t taken_events; /* of the state, to see whether there is something newer */
+    double taken_at;          /* clock_seconds() */
+    int64_t taken_events;     /* of the state, to see whether there is something newer */
     uint64_t generation;
 };
 

@@ -79,7 +79,7 @@ static void draw_heads(const struct scene *scene, const struct towers_layout *at
             head = "cosine to avg";
         char time[64], ms[FORMAT_SIZE];
         if (c == COLUMN_TIME) {
-            format_short(ms, scene->shown->have ? 1000 * scene->shown->step_seconds : wire_unknown(), 3);
+            format_short(ms, scene->shown->have ? 1000 * scene->shown->step.seconds : wire_unknown(), 3);
             snprintf(time, sizeof time, "step %s ms", ms);
             head = time;
         }
@@ -149,8 +149,9 @@ static void draw_time(const struct scene *scene, struct column_span span, int ro
     whole = isfinite(whole) && whole > sum ? whole : sum;
     if (!(whole > 0))
         return;
-    double done = 0;
-    int col = 0;
+    /* Towers that share a worker take turns: the time that is none of these goes by before a tower's turn. */
+    double done = whole - sum;
+    int col = (int)lround(done / whole * span.cols);
     for (int p = 0; p < PARTS; p++) {
         done += ms[p];
         for (int end = (int)lround(done / whole * span.cols); col < end; col++)

@@ -253,6 +253,7 @@ static void draw_plot(struct towers_view *view, const struct scene *scene, enum 
         .setting = setting,
         .curves = curves,
         .log = scene->preferences->log_scale,
+        .values = &view->values[quantity],
         .smoothed = request.smoothing > 0,
         .quiet = scene->quiet,
         .cursor = view->cursor,

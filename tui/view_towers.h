@@ -16,6 +16,7 @@ struct towers_view {
     int64_t shown_from, shown_to; /* steps on the axis, from the last drawing */
     char filter[64];              /* towers shown: "0,2,8-11"; "": all */
     struct curves curves[CURVE_QUANTITIES];
+    struct axis values[CURVE_QUANTITIES];
 };
 
 void towers_view_init(struct towers_view *view);
