@@ -58,6 +58,7 @@ void report_state(struct trainer *t, const char *state) {
 void report_phase(struct trainer *t, const char *phase) {
     struct event event = event_new(EVENT_PHASE);
     event.phase.step = t->progress.steps + (t->phase != PHASE_LOAD || !strcmp(phase, "start"));
+    event.phase.images = t->batch ? t->batch->images : WIRE_UNKNOWN_INT;
     event.phase.phase = phase;
     report_emit(t, &event, true);
 }

@@ -14,6 +14,9 @@ struct why {
     struct span right, other, difference; /* flat gradients */
     struct segment *plain;                /* [parameters] without weight decay */
     struct event_alternative alternatives[RULES];
+    double *dots; /* [dots_room] of the towers' gradients with the right average */
+    int dots_room;
+    struct event_why_tower towers[WHY_TOWERS];
 };
 
 static enum status allocate(struct trainer *t, struct why *w) {
@@ -68,14 +71,16 @@ void why_close(struct trainer *t) {
     buffer_free(t, &w->other);
     buffer_free(t, &w->difference);
     free(w->plain);
+    free(w->dots);
     free(w);
     t->why = NULL;
 }
 
 /* ---- linear combinations of gradients that are kept */
 
-/* out = sum_k weights[k] * G_k by a rule; its squared norm. */
-static enum status combine_by(struct trainer *t, enum rule rule, struct span out, double *norm2) {
+/* out = sum_k weights[k] * G_k by a rule; its squared norm, and dots[k] = G_k . out when they are wanted. */
+static enum status combine_by(struct trainer *t, enum rule rule, struct span out, double *norm2,
+                              double *dots) {
     double decay;
     struct rule_step step = rule_step_of(t);
     rule_weights(rule, &step, t->towers->rule_weights, &decay);
@@ -86,8 +91,10 @@ static enum status combine_by(struct trainer *t, enum rule rule, struct span out
         .parameters = t->shared.values,
         .segments = rule_segments(t, decay),
         .segment_count = t->options.model->parameter_count,
+        .want_dots = dots != NULL,
         .average = out,
         .norms2 = t->towers->rule_norms2,
+        .dots = dots,
         .average_norm2 = norm2,
     };
     STATUS_TRY(t->options.device.ops->combine(t->options.device.device, &args));
@@ -136,7 +143,7 @@ static enum status alternative(struct trainer *t, enum rule rule, double right_n
                                struct event_alternative *out) {
     double norm2, difference2, dot;
     struct rule_step step = rule_step_of(t);
-    STATUS_TRY(combine_by(t, rule, t->why->other, &norm2));
+    STATUS_TRY(combine_by(t, rule, t->why->other, &norm2, NULL));
     STATUS_TRY(subtract(t, (const double[]){1, 1}, &difference2, &dot));
     double right = sqrt(right_norm2), norm = sqrt(norm2);
     double right_scale = step_clip_scale(t, right, true);
@@ -205,11 +212,50 @@ static enum status prove(struct trainer *t, double right_norm2, struct event_why
     return STATUS_OK;
 }
 
+/* ---- the right way, tower by tower */
+
+static enum status make_dots(struct trainer *t) {
+    struct why *w = t->why;
+    if (w->dots_room >= t->towers->count)
+        return STATUS_OK;
+    double *dots = realloc(w->dots, (size_t)t->towers->count * sizeof *dots);
+    if (!dots)
+        return status_fail(STATUS_NO_MEMORY, "no memory for the view of %d towers", t->towers->count);
+    w->dots = dots;
+    w->dots_room = t->towers->count;
+    return STATUS_OK;
+}
+
+/* After combine_by(RULE_RIGHT): what it was made from. */
+static void fill_right(struct trainer *t, double right_norm2, struct event_why *e) {
+    struct why *w = t->why;
+    struct rule_step step = rule_step_of(t);
+    e->images = t->result.images;
+    e->lr = t->result.lr;
+    e->loss = rule_printed(RULE_RIGHT, &step);
+    e->grad_norm = sqrt(right_norm2);
+    e->towers = w->towers;
+    e->tower_count = t->towers->count < WHY_TOWERS ? t->towers->count : WHY_TOWERS;
+    for (int k = 0; k < e->tower_count; k++) {
+        bool active = t->towers->weights[k] > 0;
+        double norm = active ? sqrt(t->towers->rule_norms2[k]) : wire_unknown();
+        w->towers[k] = (struct event_why_tower){
+            .tower = k,
+            .images = t->towers->tower[k].images,
+            .loss = active ? t->towers->losses[k] : wire_unknown(),
+            .grad_norm = norm,
+            .cosine = active && norm * e->grad_norm > 0 ? w->dots[k] / (norm * e->grad_norm) : wire_unknown(),
+        };
+    }
+}
+
 enum status why_report(struct trainer *t) {
     struct event event = event_new(EVENT_WHY);
     double right_norm2;
     int count = 0;
-    STATUS_TRY(combine_by(t, RULE_RIGHT, t->why->right, &right_norm2));
+    STATUS_TRY(make_dots(t));
+    STATUS_TRY(combine_by(t, RULE_RIGHT, t->why->right, &right_norm2, t->why->dots));
+    fill_right(t, right_norm2, &event.why);
     STATUS_TRY(prove(t, right_norm2, &event.why));
     for (enum rule rule = RULE_RIGHT + 1; rule < RULE_NO_AVERAGE; rule++)
         STATUS_TRY(alternative(t, rule, right_norm2, &t->why->alternatives[count++]));

@@ -19,6 +19,7 @@
 #define WIRE_PROTOCOL    1
 #define WIRE_LINE_MAX    65536 /* bytes of a line, newline included */
 #define WIRE_UNKNOWN_INT INT64_MIN
+#define WHY_TOWERS       256 /* of a frozen step told one by one */
 
 double wire_unknown(void);
 bool wire_is_unknown(double value);
@@ -87,7 +88,7 @@ struct event_step {
     double grad_norm;                         /* of the average */
     double grad_norm_mean;                    /* mean of the towers' norms */
     double update_ratio, noise_scale;
-    const char *applied;                      /* name of a wrong rule in force */
+    const char *applied; /* name of a wrong rule in force */
     double spread; /* under no-average: sqrt(mean_k |w_k - mean|^2) / |mean| of the towers' parameters */
     double loss_min, loss_max, grad_norm_max; /* since the last recorded step */
     int64_t tower_count;
@@ -122,8 +123,8 @@ struct event_layers {
 };
 
 struct event_phase {
-    int64_t step;
-    const char *phase; /* load, forward, losses, backward, average, update */
+    int64_t step, images; /* images of the step's batch */
+    const char *phase;    /* load, forward, losses, backward, average, update */
 };
 
 struct event_alternative {
@@ -132,9 +133,18 @@ struct event_alternative {
     bool identical;
 };
 
+struct event_why_tower {
+    int64_t tower, images;
+    double loss, grad_norm, cosine; /* of the gradient of its total; with the right average */
+};
+
 struct event_why {
-    int64_t step;
-    /* The same images on one tower: its loss, and relative differences of loss, gradient, updated parameters. */
+    int64_t step, images;
+    double lr, loss, grad_norm; /* of the right average, whatever rule is in force */
+    int64_t tower_count;
+    struct event_why_tower *towers; /* the first WHY_TOWERS of them */
+    /* The same images on one tower: its loss, and relative differences of loss, gradient, updated parameters.
+     */
     double proof_loss, proof_loss_difference, proof_gradient_difference, proof_parameter_difference;
     int64_t proof_bytes;
     int64_t alternative_count;

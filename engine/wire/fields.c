@@ -127,6 +127,7 @@ static const struct field layers_fields[] = {
     LIST(event_layers, layers, layer_count, event_layer, layer_fields, 0, ""), END};
 
 static const struct field phase_fields[] = {INTEGER(event_phase, step, 0, ""),
+                                            INTEGER(event_phase, images, 0, "of the step's batch"),
                                             TEXT(event_phase, phase, 0,
                                                  "the phase just done: load, forward, losses, backward, "
                                                  "average, update; start: the step begins again"),
@@ -149,8 +150,20 @@ static const struct field alternative_fields[] = {
     FLOAT(event_alternative, step_size, 0, "its norm / the right one's"),
     FLAG(event_alternative, identical, "it makes no difference here"),
     END};
+static const struct field why_tower_fields[] = {INTEGER(event_why_tower, tower, 0, ""),
+                                                INTEGER(event_why_tower, images, 0, "of its shard"),
+                                                FLOAT(event_why_tower, loss, 0, "the sum of its own terms"),
+                                                FLOAT(event_why_tower, grad_norm, 0, ""),
+                                                FLOAT(event_why_tower, cosine, 0, "with the right average"),
+                                                END};
 static const struct field why_fields[] = {
-    INTEGER(event_why, step, 0, ""), GROUP("proof", proof_fields, "towers against one tower"),
+    INTEGER(event_why, step, 0, ""),
+    INTEGER(event_why, images, 0, ""),
+    FLOAT(event_why, lr, 0, ""),
+    FLOAT(event_why, loss, 0, "averaged as it should be"),
+    FLOAT(event_why, grad_norm, 0, "of the right average"),
+    LIST(event_why, towers, tower_count, event_why_tower, why_tower_fields, 0, "the first 256 of them"),
+    GROUP("proof", proof_fields, "towers against one tower"),
     LIST(event_why, alternatives, alternative_count, event_alternative, alternative_fields, 0, "wrong rules"),
     END};
 
