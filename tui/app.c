@@ -12,14 +12,15 @@
 #include "tui/layout.h"
 #include "tui/prompt.h"
 #include "tui/scene.h"
+#include "tui/screens.h"
 #include "tui/standing.h"
 #include "tui/view_help.h"
 #include "tui/view_log.h"
 #include "tui/view_towers.h"
 #include "tui/waiting.h"
 
-enum screen { SCREEN_TOWERS, SCREEN_LOG };
-enum mode { MODE_KEYS, MODE_PROMPT, MODE_FILTER, MODE_CONFIRM_STOP };
+enum mode { MODE_KEYS, MODE_PROMPT, MODE_FILTER, MODE_CONFIRM };
+enum { QUEUE = 16 };
 
 /* How long a message stands, and how long a count of towers that was asked for is built upon, in seconds. */
 static const double MESSAGE_SECONDS = 6, WANTED_SECONDS = 3;
@@ -51,6 +52,10 @@ struct app {
     struct towers_view towers;
     struct log_view log;
     struct help_view help_view;
+    struct screens screens;
+    struct view_orders question;   /* MODE_CONFIRM: what is asked, and the commands that "y" sends */
+    char queue[QUEUE][ORDER_TEXT]; /* commands that wait for the one under way */
+    int queued;
 };
 
 struct app *app_new(const struct app_options *options) {
@@ -61,6 +66,7 @@ struct app *app_new(const struct app_options *options) {
     snprintf(app->run, sizeof app->run, "%s", options->run ? options->run : "");
     snprintf(app->waiting, sizeof app->waiting, "%s", options->waiting ? options->waiting : "");
     towers_view_init(&app->towers);
+    screens_init(&app->screens);
     return app;
 }
 
@@ -95,7 +101,7 @@ struct preferences *app_preferences(struct app *app) {
 }
 
 static unsigned where(const struct app *app) {
-    return app->options.replay ? WHERE_REPLAY : WHERE_LIVE;
+    return (app->options.replay ? WHERE_REPLAY : WHERE_LIVE) | screens_where(app->screen);
 }
 
 /* ---- messages and commands */
@@ -158,6 +164,68 @@ static enum app_wish command(struct app *app, const struct run_state *state, dou
     }
     snprintf(app->text, sizeof app->text, "%s", text);
     return APP_COMMAND;
+}
+
+/* Whether commands may be sent at all, without a word about it. */
+static bool may_command(const struct app *app, const struct run_state *state) {
+    bool ours = state->control.kind == EVENT_CONTROL && state->control.control.yours;
+    return !app->options.replay && !app->options.watch && !state->ended && !state->crashed && ours;
+}
+
+static void queue_orders(struct app *app, const struct view_orders *orders) {
+    for (int i = 0; i < orders->count && app->queued < QUEUE; i++)
+        memcpy(app->queue[app->queued++], orders->commands[i], ORDER_TEXT);
+}
+
+enum app_wish app_due(struct app *app, const struct run_state *state, double now) {
+    char text[ORDER_TEXT];
+    if (*app->sent || app->queued == 0)
+        return APP_NOTHING;
+    memcpy(text, app->queue[0], sizeof text);
+    memmove(app->queue[0], app->queue[1], (size_t)(--app->queued) * ORDER_TEXT);
+    return command(app, state, now, text);
+}
+
+const char *app_parting(const struct app *app, const struct run_state *state) {
+    return app->screen == SCREEN_WHY && may_command(app, state) ? "why off" : NULL;
+}
+
+static void open_screen(struct app *app, enum screen screen, const struct run_state *state) {
+    struct view_orders orders = {.count = 0};
+    screens_change(app->screen, screen, &orders);
+    if (may_command(app, state))
+        queue_orders(app, &orders);
+    app->screen = screen;
+    app->help = false;
+}
+
+/* What a view wants of the run: sent in order, or asked for first. */
+static enum app_wish order(struct app *app, const struct view_orders *orders, const struct run_state *state,
+                           double now) {
+    if (*orders->said)
+        app_say(app, STYLE_PLAIN, orders->said, now);
+    if (orders->count == 0)
+        return APP_NOTHING;
+    if (*orders->question) {
+        if (command(app, state, now, orders->commands[0]) == APP_COMMAND) {
+            app->question = *orders;
+            app->mode = MODE_CONFIRM;
+        }
+        return APP_NOTHING;
+    }
+    queue_orders(app, orders);
+    return app_due(app, state, now);
+}
+
+static enum app_wish confirm(struct app *app, int key, const struct run_state *state, double now) {
+    struct view_orders orders = app->question;
+    app->mode = MODE_KEYS;
+    if (key == 'y' || key == 'Y') {
+        *orders.question = 0;
+        return order(app, &orders, state, now);
+    }
+    app_say(app, STYLE_PLAIN, "not done", now);
+    return APP_NOTHING;
 }
 
 static enum app_wish control(struct app *app, const char *what) {
@@ -265,11 +333,16 @@ static void begin_prompt(struct app *app, enum mode mode) {
     prompt_begin(mode == MODE_FILTER ? &app->filter : &app->prompt, "");
 }
 
-static bool view_act(struct app *app, enum action action, const struct run_state *state) {
+static bool view_act(struct app *app, enum action action, const struct run_state *state,
+                     struct view_orders *orders) {
+    struct scene scene = {.state = state, .shown = &app->shown, .preferences = &app->options.preferences};
     if (app->help)
         return help_view_act(&app->help_view, action);
-    return app->screen == SCREEN_LOG ? log_view_act(&app->log, action)
-                                     : towers_view_act(&app->towers, action, state);
+    if (app->screen == SCREEN_LOG)
+        return log_view_act(&app->log, action);
+    if (app->screen == SCREEN_TOWERS)
+        return towers_view_act(&app->towers, action, state);
+    return screens_act(&app->screens, app->screen, action, &scene, app->options.replay, orders);
 }
 
 static enum app_wish act_on_record(struct app *app, enum action action) {
@@ -292,8 +365,10 @@ static enum app_wish act_on_record(struct app *app, enum action action) {
         return move(app, MOVE_SPEED, 1);
     case ACTION_SLOWER:
         return move(app, MOVE_SPEED, -1);
+    case ACTION_WHY_NEXT: /* no further phase in the record here */
     case ACTION_NEXT_MARKER:
         return move(app, MOVE_MARKER, 1);
+    case ACTION_WHY_BACK:
     case ACTION_LAST_MARKER:
         return move(app, MOVE_MARKER, -1);
     default:
@@ -303,15 +378,12 @@ static enum app_wish act_on_record(struct app *app, enum action action) {
 
 static enum app_wish act(struct app *app, enum action action, const struct run_state *state, double now) {
     struct preferences *preferences = &app->options.preferences;
+    struct view_orders orders = {.count = 0};
+    if (screens_opened(action) != SCREENS) {
+        open_screen(app, screens_opened(action), state);
+        return app_due(app, state, now);
+    }
     switch (action) {
-    case ACTION_TOWERS:
-        app->screen = SCREEN_TOWERS;
-        app->help = false;
-        break;
-    case ACTION_LOG:
-        app->screen = SCREEN_LOG;
-        app->help = false;
-        break;
     case ACTION_HELP:
         app->help = !app->help;
         break;
@@ -348,9 +420,10 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
         app->help = false;
         break;
     case ACTION_STOP:
-        if (command(app, state, now, "stop") == APP_COMMAND)
-            app->mode = MODE_CONFIRM_STOP;
-        break;
+        orders_add(&orders, "stop");
+        snprintf(orders.question, sizeof orders.question,
+                 "stop the run? It saves a checkpoint and ends.   y stops, any other key does not");
+        return order(app, &orders, state, now);
     case ACTION_DISMISS:
         if (app->help) {
             app->help = false;
@@ -359,13 +432,14 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
         } else if (state->control.kind == EVENT_CONTROL && state->control.control.yours &&
                    state->control.control.asking_user) {
             return control(app, "refuse");
-        } else if (!view_act(app, action, state)) {
+        } else if (!view_act(app, action, state, &orders)) {
             app->dismissed = standing_find(state, &app->about);
         }
         break;
     default:
-        if (!view_act(app, action, state))
-            return act_on_record(app, action);
+        if (!view_act(app, action, state, &orders))
+            return app->options.replay ? act_on_record(app, action) : APP_NOTHING;
+        return order(app, &orders, state, now);
     }
     return APP_NOTHING;
 }
@@ -386,13 +460,8 @@ enum app_wish app_key(struct app *app, int key, const struct run_state *state, d
             return APP_NOTHING;
         }
     }
-    if (app->mode == MODE_CONFIRM_STOP) {
-        app->mode = MODE_KEYS;
-        if (key == 'y' || key == 'Y')
-            return command(app, state, now, "stop");
-        app_say(app, STYLE_PLAIN, "not stopped", now);
-        return APP_NOTHING;
-    }
+    if (app->mode == MODE_CONFIRM)
+        return confirm(app, key, state, now);
     return act(app, keymap_action(&app->options.keymap, key, where(app)), state, now);
 }
 
@@ -429,9 +498,8 @@ static void draw_message(struct app *app, struct canvas *canvas, const struct fr
         prompt_draw(&app->prompt, canvas, box, ":");
     else if (app->mode == MODE_FILTER)
         prompt_draw(&app->filter, canvas, box, "/");
-    else if (app->mode == MODE_CONFIRM_STOP)
-        draw_words(canvas, box, STYLE_STRONG,
-                   "stop the run? It saves a checkpoint and ends.   y stops, any other key does not");
+    else if (app->mode == MODE_CONFIRM)
+        draw_words(canvas, box, STYLE_STRONG, app->question.question);
     else if (app->message.until > now)
         draw_words(canvas, box, app->message.style, app->message.text);
     else if (standing = standing_find(state, &app->about),
@@ -447,9 +515,7 @@ static void draw_footer(const struct app *app, struct canvas *canvas, struct box
     struct footer footer = {
         .keymap = &app->options.keymap,
         .where = where(app),
-        .current = app->help                   ? ACTION_HELP
-                   : app->screen == SCREEN_LOG ? ACTION_LOG
-                                               : ACTION_TOWERS,
+        .current = app->help ? ACTION_HELP : screens_opening(app->screen),
         .commands = !app->options.watch && !state->ended && !state->crashed && ours,
         .paused = !strcmp(state->phase, "paused"),
         .playing = app->about.playing,
@@ -462,6 +528,7 @@ static void draw_footer(const struct app *app, struct canvas *canvas, struct box
 double app_draw(struct app *app, struct canvas *canvas, const struct run_state *state, uint64_t generation,
                 double now) {
     hear_command(app, state, now);
+    struct view_orders orders = {.count = 0};
     bool moving = !strcmp(state->phase, "training");
     double next = shown_update(&app->shown, state, generation, now,
                                moving ? app->options.preferences.number_interval : 0);
@@ -477,12 +544,17 @@ double app_draw(struct app *app, struct canvas *canvas, const struct run_state *
                           &app->options.preferences,
                           *app->waiting ? app->waiting : NULL,
                           app->quiet};
+    if (may_command(app, state) && !app->help)
+        screens_due(&app->screens, app->screen, &scene, &orders);
+    queue_orders(app, &orders);
     scene_rule(canvas, frame.rule);
     header_draw(&scene, frame.header, app->run, canvas->rows == 1);
     if (app->help)
         help_view_draw(&app->help_view, canvas, &app->options.keymap, where(app), frame.body);
     else if (app->screen == SCREEN_LOG)
         log_view_draw(&app->log, &scene, frame.body);
+    else if (app->screen != SCREEN_TOWERS)
+        screens_draw(&app->screens, app->screen, &scene, frame.body);
     else if (app->shown.have || (state->run_start.kind == EVENT_RUN_START && frame.body.rows >= 12))
         towers_view_draw(&app->towers, &scene, frame.body);
     else

@@ -39,6 +39,12 @@ void app_free(struct app *app);
 /* One key. `now` is clock_seconds(). */
 enum app_wish app_key(struct app *app, int key, const struct run_state *state, double now);
 
+/* What waits to be asked for: to be called until nothing is left, and again when an answer came. */
+enum app_wish app_due(struct app *app, const struct run_state *state, double now);
+
+/* A command to send before leaving; NULL: none. */
+const char *app_parting(const struct app *app, const struct run_state *state);
+
 /* The command of APP_COMMAND. */
 const char *app_text(const struct app *app);
 

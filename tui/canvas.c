@@ -35,7 +35,8 @@ static const struct {
     {0x25be, 'v'}, {0x25bc, 'v'}, {0x25c2, '<'}, {0x25cb, 'o'}, {0x25cf, '*'},  {0x2190, '<'},  {0x2191, '^'},
     {0x2192, '>'}, {0x2193, 'v'}, {0x2013, '-'}, {0x2014, '-'}, {0x2018, '\''}, {0x2019, '\''}, {0x2026, '~'},
     {0x2212, '-'}, {0x2248, '~'}, {0x2264, '<'}, {0x2265, '>'}, {0x00b7, '.'},  {0x00d7, 'x'},  {0x00f7, '/'},
-    {0x03a3, 'S'}, {0x2016, '"'}, {0x2713, '+'}, {0x2717, 'x'},
+    {0x03a3, 'S'}, {0x2016, '"'}, {0x2713, '+'}, {0x2717, 'x'}, {0x2590, '['},  {0x258c, ']'},  {0x2220, '/'},
+    {0x1e21, 'g'}, {0x2510, '+'}, {0x251c, '+'}, {0x2518, '+'}, {0x2580, '"'},  {0x00b0, ' '},
 };
 
 static bool within(const struct range *table, size_t count, uint32_t rune) {
@@ -99,6 +100,12 @@ static uint32_t rune_ascii(uint32_t rune) {
         if (replacements[i].rune == rune)
             return (uint32_t)replacements[i].ascii;
     return '?';
+}
+
+enum style style_tones(int upper, int lower) {
+    upper = upper < 0 ? 0 : upper >= TONES ? TONES - 1 : upper;
+    lower = lower < 0 ? 0 : lower >= TONES ? TONES - 1 : lower;
+    return (enum style)(STYLES + upper * TONES + lower);
 }
 
 struct canvas *canvas_new(int rows, int cols) {
@@ -176,10 +183,10 @@ void canvas_put(struct canvas *canvas, int row, int col, uint32_t rune, enum sty
     }
     struct cell *cell = canvas->cells + (size_t)row * (size_t)canvas->cols + (size_t)col;
     split_wide(canvas, row, col);
-    *cell = (struct cell){rune, (uint8_t)style};
+    *cell = (struct cell){rune, (uint16_t)style};
     if (width == 2) {
         split_wide(canvas, row, col + 1);
-        cell[1] = (struct cell){0, (uint8_t)style};
+        cell[1] = (struct cell){0, (uint16_t)style};
         cell->rune = rune;
     }
 }
@@ -230,5 +237,5 @@ void canvas_restyle(struct canvas *canvas, struct box box, enum style style) {
     for (int row = box.row; row < box.row + box.rows; row++)
         for (int col = box.col; col < box.col + box.cols; col++)
             if (inside(canvas, row, col))
-                canvas->cells[(size_t)row * (size_t)canvas->cols + (size_t)col].style = (uint8_t)style;
+                canvas->cells[(size_t)row * (size_t)canvas->cols + (size_t)col].style = (uint16_t)style;
 }

@@ -26,6 +26,11 @@ enum style {
     STYLES = STYLE_TOWER_FAINT + TOWER_HUES
 };
 
+/* Tones of a picture: a ramp of greys, then a cube of 4 x 4 x 4 colours. A cell of a picture has the upper
+ * half of its block in one tone and the lower in another; its style is one of STYLES + TONES * TONES. */
+enum { TONE_GREYS = 16, TONES = TONE_GREYS + 64 };
+enum style style_tones(int upper, int lower);
+
 /* What plots and bars may be drawn with. */
 enum glyphs { GLYPHS_ASCII, GLYPHS_BLOCK, GLYPHS_BRAILLE };
 
@@ -35,7 +40,7 @@ struct box {
 
 struct cell {
     uint32_t rune; /* a Unicode character; 0: the right half of the wide one before it */
-    uint8_t style;
+    uint16_t style;
 };
 
 struct canvas {

@@ -115,11 +115,15 @@ static enum status draw(struct console *console, double now) {
 static void carry_out(struct console *console, enum app_wish wish, double now) {
     struct feed *feed = console->feed;
     const struct app_move *to;
+    const char *parting;
     char id[40] = "";
     switch (wish) {
     case APP_NOTHING:
         break;
     case APP_LEAVE:
+        parting = app_parting(console->app, feed->state);
+        if (parting && feed->ops->command)
+            (void)feed->ops->command(feed, parting, id);
         console->leave = true;
         break;
     case APP_RESTYLE:
@@ -201,6 +205,7 @@ static enum status turn(struct console *console) {
     }
     if (news & TERM_KEYS)
         take_keys(console, now);
+    carry_out(console, app_due(console->app, feed->state, now), now);
     if (listen || now >= pump_at) {
         int64_t events = feed->state->events;
         uint64_t generation = feed->generation;

@@ -22,7 +22,14 @@ static const struct {
     bool orders; /* tells the run what to do */
 } hinted[] = {
     {ACTION_TOWERS, ACTION_NONE, 8, 0, false},
+    {ACTION_WHY, ACTION_NONE, 9, 0, false},
     {ACTION_LOG, ACTION_NONE, 7, 0, false},
+    {ACTION_WHY_NEXT, ACTION_WHY_BACK, 2, 1, false},
+    {ACTION_WHY_RUN, ACTION_NONE, 3, 1, true},
+    {ACTION_WHY_SCOPE, ACTION_NONE, 3, 1, false},
+    {ACTION_WHY_DETAILS, ACTION_NONE, 5, 1, false},
+    {ACTION_WHY_PRESENT, ACTION_NONE, 5, 1, false},
+    {ACTION_WHY_APPLY, ACTION_WHY_RESTORE, 6, 1, true},
     {ACTION_PAUSE, ACTION_NONE, 2, 1, true},
     {ACTION_MORE_TOWERS, ACTION_FEWER_TOWERS, 4, 1, true},
     {ACTION_STEP, ACTION_NONE, 5, 1, true},
@@ -48,7 +55,10 @@ static int collect_hints(const struct footer *footer, struct hint hints[HINTS]) 
     int count = 0;
     for (int i = 0; i < HINTS; i++) {
         const struct key_binding *binding = keymap_binding(footer->keymap, hinted[i].action);
-        if (!binding || !(binding->where & footer->where) || (hinted[i].orders && !footer->commands))
+        bool shadowed =
+            binding && keymap_action(footer->keymap, binding->keys[0], footer->where) != binding->action;
+        if (shadowed || !binding || !keymap_means(binding, footer->where) ||
+            (hinted[i].orders && !footer->commands))
             continue;
         char name[16], other[16] = "";
         press_name(binding->keys[0], name);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/format.h"
+#include "tui/why_step.h"
 
 /* A piece of the line. Pieces are left out from the least important one until the rest fits; each has a fixed
  * width, so that nothing moves while figures change. */
@@ -135,6 +136,12 @@ void header_draw(const struct scene *scene, struct box box, const char *run, boo
     piece = add(&line, 0, false, style, box.cols >= 40 ? 12 : box.cols >= words ? words : 1);
     snprintf(piece->text, sizeof piece->text, "%s%s%s", mark, box.cols >= words ? " " : "",
              box.cols >= words ? phase : "");
+    const char *applied = why_applied(state);
+    if (applied) {
+        piece = add(&line, 1, false, STYLE_ALARM, 0);
+        snprintf(piece->text, sizeof piece->text, "wrong rule: %.20s", applied);
+        piece->width = text_width(piece->text);
+    }
     add_step(&line, scene);
     if (alone && scene->shown->have) {
         char loss[FORMAT_SIZE];

@@ -13,6 +13,13 @@ static const struct key_binding defaults[] = {
      "towers-screen",
      "Towers",
      "the towers side by side, and the curves"},
+    {ACTION_WHY,
+     GROUP_SCREENS,
+     {'2'},
+     WHERE_BOTH,
+     "why-screen",
+     "Why",
+     "a step taken apart: losses, scope, gradients, average"},
     {ACTION_LOG, GROUP_SCREENS, {'7'}, WHERE_BOTH, "log-screen", "Log", "what happened, in words"},
     {ACTION_PAUSE, GROUP_RUN, {' '}, WHERE_LIVE, "pause", "pause", "pause the run, or let it go on"},
     {ACTION_MORE_TOWERS,
@@ -44,6 +51,69 @@ static const struct key_binding defaults[] = {
      "stop",
      NULL,
      "stop the run: it saves, then ends (asks first)"},
+    {ACTION_WHY_NEXT,
+     GROUP_WHY,
+     {'n'},
+     WHERE_BOTH | WHERE_ON_WHY,
+     "next-phase",
+     "next",
+     "freeze the next step; its next phase"},
+    {ACTION_WHY_BACK,
+     GROUP_WHY,
+     {'b'},
+     WHERE_BOTH | WHERE_ON_WHY,
+     "phase-back",
+     "back",
+     "look back at the phase before"},
+    {ACTION_WHY_RUN,
+     GROUP_WHY,
+     {PRESS_ENTER},
+     WHERE_LIVE | WHERE_ON_WHY,
+     "run-step",
+     "run",
+     "run what is left of the step, stay frozen"},
+    {ACTION_WHY_SCOPE,
+     GROUP_WHY,
+     {'o'},
+     WHERE_BOTH | WHERE_ON_WHY,
+     "scope",
+     "scope",
+     "take the scope away; left and right move it"},
+    {ACTION_WHY_DETAILS,
+     GROUP_WHY,
+     {'d'},
+     WHERE_BOTH | WHERE_ON_WHY,
+     "details",
+     "details",
+     "the selected wrong way: formula and more words"},
+    {ACTION_WHY_PRESENT,
+     GROUP_WHY,
+     {'v'},
+     WHERE_BOTH | WHERE_ON_WHY,
+     "presenter",
+     "present",
+     "for a room: fewer numbers, whole sentences"},
+    {ACTION_WHY_APPLY,
+     GROUP_WHY,
+     {'a'},
+     WHERE_LIVE | WHERE_ON_WHY,
+     "apply",
+     "apply",
+     "train on under the selected wrong way (asks first)"},
+    {ACTION_WHY_RESTORE,
+     GROUP_WHY,
+     {'r'},
+     WHERE_LIVE | WHERE_ON_WHY,
+     "restore",
+     NULL,
+     "back to the right way, from here on"},
+    {ACTION_WHY_REWIND,
+     GROUP_WHY,
+     {'R'},
+     WHERE_LIVE | WHERE_ON_WHY,
+     "rewind",
+     NULL,
+     "back to the right way, and to the step before"},
     {ACTION_PLAY, GROUP_RECORD, {' '}, WHERE_REPLAY, "play", "play", "play, or stop playing"},
     {ACTION_BACK, GROUP_RECORD, {','}, WHERE_REPLAY, "back", "seek", "back by 1 %"},
     {ACTION_ON, GROUP_RECORD, {'.'}, WHERE_REPLAY, "on", NULL, "on by 1 %"},
@@ -154,12 +224,23 @@ void keymap_default(struct keymap *keymap) {
     memcpy(keymap->bindings, defaults, sizeof defaults);
 }
 
+bool keymap_means(const struct key_binding *binding, unsigned where) {
+    unsigned screens = binding->where & WHERE_SCREENS;
+    return (binding->where & where & WHERE_BOTH) && (!screens || screens & where);
+}
+
 enum action keymap_action(const struct keymap *keymap, int key, unsigned where) {
-    for (int i = 0; i < keymap->count; i++)
-        for (int k = 0; k < 3; k++)
-            if (key != PRESS_NONE && keymap->bindings[i].keys[k] == key && keymap->bindings[i].where & where)
-                return keymap->bindings[i].action;
-    return ACTION_NONE;
+    enum action found = ACTION_NONE;
+    for (int i = 0; i < keymap->count && key != PRESS_NONE; i++)
+        for (int k = 0; k < 3; k++) {
+            const struct key_binding *binding = &keymap->bindings[i];
+            if (binding->keys[k] != key || !keymap_means(binding, where))
+                continue;
+            if (binding->where & WHERE_SCREENS)
+                return binding->action;
+            found = found == ACTION_NONE ? binding->action : found;
+        }
+    return found;
 }
 
 const struct key_binding *keymap_binding(const struct keymap *keymap, enum action action) {
@@ -197,6 +278,15 @@ static bool has_key(const struct key_binding *binding) {
     return binding->keys[0] || binding->keys[1] || binding->keys[2];
 }
 
+/* Whether two actions can't have the same key. One of a screen and one of all get along, but for the vital.
+ */
+static bool collide(const struct key_binding *a, const struct key_binding *b, bool vital) {
+    unsigned screens_a = a->where & WHERE_SCREENS, screens_b = b->where & WHERE_SCREENS;
+    if (!(a->where & b->where & WHERE_BOTH))
+        return false;
+    return vital || (!screens_a && !screens_b) || (screens_a & screens_b);
+}
+
 enum status keymap_set(struct keymap *keymap, const char *action, const char *key_text) {
     int key = press_named(key_text);
     if (!key)
@@ -214,13 +304,13 @@ enum status keymap_set(struct keymap *keymap, const char *action, const char *ke
     struct keymap changed = *keymap;
     for (int i = 0; i < changed.count; i++) {
         struct key_binding *other = &changed.bindings[i];
-        if (!(other->where & binding->where))
+        bool vital =
+            other->action == ACTION_LEAVE || other->action == ACTION_PROMPT || other->action == ACTION_HELP;
+        if (!collide(other, binding, vital))
             continue;
         for (int k = 0; k < 3; k++)
             if (other->keys[k] == key)
                 other->keys[k] = PRESS_NONE;
-        bool vital =
-            other->action == ACTION_LEAVE || other->action == ACTION_PROMPT || other->action == ACTION_HELP;
         if (vital && other->action != binding->action && !has_key(other))
             return status_fail(STATUS_BAD_INPUT,
                                "the key %s is the only one of \"%s\": give that another first", key_text,

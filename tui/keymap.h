@@ -31,6 +31,7 @@ enum action {
     ACTION_NONE,
     /* screens */
     ACTION_TOWERS,
+    ACTION_WHY,
     ACTION_LOG,
     ACTION_HELP,
     /* the run */
@@ -58,6 +59,16 @@ enum action {
     ACTION_DISMISS,
     ACTION_REPAINT,
     ACTION_LEAVE,
+    /* the Why screen */
+    ACTION_WHY_NEXT,
+    ACTION_WHY_BACK,
+    ACTION_WHY_RUN,
+    ACTION_WHY_SCOPE,
+    ACTION_WHY_DETAILS,
+    ACTION_WHY_PRESENT,
+    ACTION_WHY_APPLY,
+    ACTION_WHY_RESTORE,
+    ACTION_WHY_REWIND,
     /* a record */
     ACTION_PLAY,
     ACTION_BACK,
@@ -73,12 +84,20 @@ enum action {
     ACTIONS
 };
 
-/* Where a key means something. */
-enum { WHERE_LIVE = 1, WHERE_REPLAY = 2, WHERE_BOTH = 3 };
+/* Where a key means something: on a live run, on a record, or both; and, with one of WHERE_SCREENS, only on
+ * those screens, where it goes before what the key means elsewhere. */
+enum {
+    WHERE_LIVE = 1,
+    WHERE_REPLAY = 2,
+    WHERE_BOTH = 3,
+    WHERE_ON_WHY = 4,
+    WHERE_SCREENS = WHERE_ON_WHY,
+};
 
 enum key_group {
     GROUP_SCREENS,
     GROUP_RUN,
+    GROUP_WHY,
     GROUP_RECORD,
     GROUP_CURVES,
     GROUP_MOVING,
@@ -102,6 +121,9 @@ struct keymap {
 };
 
 void keymap_default(struct keymap *keymap);
+
+/* Whether a binding means something there. */
+bool keymap_means(const struct key_binding *binding, unsigned where);
 
 /* What a key does there; ACTION_NONE: nothing. */
 enum action keymap_action(const struct keymap *keymap, int key, unsigned where);

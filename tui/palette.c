@@ -94,6 +94,29 @@ struct look palette_look(enum palette_name palette, enum style style, int colour
     return look;
 }
 
+short palette_tone(int tone) {
+    static const short levels[4] = {0, 1, 3, 5};
+    if (tone < TONE_GREYS) /* black, greys of the terminal's own ramp, white */
+        return (short)(tone <= 0                ? 16
+                       : tone == TONE_GREYS - 1 ? 231
+                                                : 232 + (tone - 1) * 23 / (TONE_GREYS - 3));
+    tone -= TONE_GREYS;
+    return (short)(16 + 36 * levels[tone / 16 % 4] + 6 * levels[tone / 4 % 4] + levels[tone % 4]);
+}
+
+/* The sixteen that terminals choose themselves are given as xterm has them. */
+void palette_rgb(short colour, uint8_t rgb[3]) {
+    static const uint8_t steps[6] = {0, 95, 135, 175, 215, 255};
+    for (int k = 0; k < 3; k++) {
+        if (colour >= 232)
+            rgb[k] = (uint8_t)(8 + 10 * (colour - 232));
+        else if (colour >= 16)
+            rgb[k] = steps[(colour - 16) / (k == 0 ? 36 : k == 1 ? 6 : 1) % 6];
+        else
+            rgb[k] = (uint8_t)((colour >> k & 1) * (colour >= 8 ? 255 : 205));
+    }
+}
+
 bool palette_light(const char *colorfgbg) {
     const char *last = colorfgbg ? strrchr(colorfgbg, ';') : NULL;
     if (!last || last[1] < '0' || last[1] > '9')

@@ -4,6 +4,8 @@
 #ifndef TOWERSCOPE_TUI_PALETTE_H
 #define TOWERSCOPE_TUI_PALETTE_H
 
+#include <stdint.h>
+
 #include "tui/canvas.h"
 #include "tui/preferences.h"
 
@@ -14,6 +16,10 @@ struct look {
 
 /* colours: how many the terminal has; below 8 there are none. light: dark text on light ground. */
 struct look palette_look(enum palette_name palette, enum style style, int colours, bool light);
+
+/* A tone of a picture as a colour of 256, and as red, green and blue. */
+short palette_tone(int number);
+void palette_rgb(short colour, uint8_t rgb[3]);
 
 /* Whether COLORFGBG ("0;15", NULL: not set) speaks of a light ground. */
 bool palette_light(const char *colorfgbg);

@@ -399,7 +399,35 @@ enum glyphs term_glyphs(void) {
     return term.glyphs;
 }
 
+/* A cell of a picture: two tones, or its brightness where there are no such colours. */
+static void put_tones(int row, int col, const struct cell *cell) {
+    int upper = (cell->style - STYLES) / TONES, lower = (cell->style - STYLES) % TONES;
+    short a = palette_tone(upper), b = palette_tone(lower);
+    wchar_t text[2] = {(wchar_t)cell->rune, 0};
+    cchar_t out;
+    short pair = 0;
+    if (term.colours >= 256 && STYLES + 1 + TONES * TONES < COLOR_PAIRS) {
+        pair = (short)(STYLES + 1 + upper * TONES + lower);
+        init_pair(pair, a, b);
+    } else {
+        static const char ramp[] = " .:-=+*#%@";
+        uint8_t above[3], below[3];
+        palette_rgb(a, above);
+        palette_rgb(b, below);
+        int sum = 0;
+        for (int k = 0; k < 3; k++)
+            sum += above[k] + below[k];
+        text[0] = (wchar_t)ramp[sum * 9 / (6 * 255)];
+    }
+    setcchar(&out, text, 0, pair, NULL);
+    mvadd_wch(row, col, &out);
+}
+
 void term_put(int row, int col, const struct cell *cell) {
+    if (cell->style >= STYLES && cell->rune) {
+        put_tones(row, col, cell);
+        return;
+    }
     wchar_t text[2] = {(wchar_t)cell->rune, 0};
     if (cell->rune == 0)
         return; /* the right half of a wide character */

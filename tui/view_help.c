@@ -64,7 +64,7 @@ static void put_head(struct page *page, const char *text) {
 }
 
 static void put_keys(struct page *page, const struct keymap *keymap, unsigned where) {
-    static const char *const heads[KEY_GROUPS] = {"screens", "the run", "the record",
+    static const char *const heads[KEY_GROUPS] = {"screens", "the run", "the Why screen", "the record",
                                                   "curves",  "moving",  "console"};
     for (int group = 0; group < KEY_GROUPS; group++) {
         bool begun = false;

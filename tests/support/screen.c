@@ -31,7 +31,7 @@ char *screen_text(const struct canvas *canvas) {
             for (int c = 0; c < canvas->cols; c++) {
                 const struct cell *cell = &canvas->cells[r * canvas->cols + c];
                 if (layer)
-                    row[length++] = letters[cell->style];
+                    row[length++] = cell->style < STYLES ? letters[cell->style] : 'T'; /* of a picture */
                 else if (cell->rune)
                     length += (size_t)rune_encode(cell->rune, row + length);
             }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/base64.h"
 #include "engine/base/random.h"
 #include "engine/wire/codec.h"
 
@@ -124,11 +125,8 @@ static void average(struct event_step *e) {
     e->grad_norm = 0.7 * norm;
 }
 
-static void send_step(struct player *p, int64_t step) {
+static void fill_step(struct player *p, struct event_step *e, struct event_step_tower *towers, int64_t step) {
     const struct stream_script *s = p->script;
-    struct event_step_tower towers[MOST_TOWERS];
-    struct event event = event_new(EVENT_STEP);
-    struct event_step *e = &event.step;
     double t = (double)step;
     double ce = 0.35 + 1.95 * exp(-t / 300), wd = 0.55 + 1.82 * exp(-t / 900);
     e->step = p->step = step;
@@ -154,6 +152,12 @@ static void send_step(struct player *p, int64_t step) {
     }
     if (s->applied && step > s->steps / 2)
         e->applied = s->applied;
+}
+
+static void send_step(struct player *p, int64_t step) {
+    struct event_step_tower towers[MOST_TOWERS];
+    struct event event = event_new(EVENT_STEP);
+    fill_step(p, &event.step, towers, step);
     send(p, &event);
 }
 
@@ -216,6 +220,124 @@ static void after_step(struct player *p) {
         send_checkpoint(p);
 }
 
+/* ---- a frozen step */
+
+static void send_losses(struct player *p, int64_t step, const struct event_step_tower *towers) {
+    static char names[MOST_TOWERS * 3][64];
+    static struct event_term terms[MOST_TOWERS * 3];
+    static struct event_losses_tower losses[MOST_TOWERS];
+    static const char *const words[] = {"local3/weight_loss", "local4/weight_loss", "cross_entropy"};
+    for (int k = 0; k < p->towers; k++) {
+        double wd = towers[k].weight_decay, values[] = {0.92 * wd, 0.08 * wd, towers[k].cross_entropy};
+        for (int i = 0; i < 3; i++) {
+            snprintf(names[3 * k + i], sizeof names[0], "tower_%d/%s", k, words[i]);
+            terms[3 * k + i] = (struct event_term){names[3 * k + i], values[i]};
+        }
+        losses[k] = (struct event_losses_tower){k, 3, terms + 3 * (size_t)k};
+    }
+    struct event event = event_new(EVENT_LOSSES);
+    event.losses.step = step;
+    event.losses.tower_count = p->towers;
+    event.losses.towers = losses;
+    send(p, &event);
+}
+
+static void send_why(struct player *p, const struct event_step *s) {
+    static struct event_why_tower towers[MOST_TOWERS];
+    struct event event = event_new(EVENT_WHY);
+    struct event_why *e = &event.why;
+    double sum = 0, n = p->towers, g = s->grad_norm, differs = p->script->proof_differs;
+    for (int k = 0; k < p->towers; k++) {
+        const struct event_step_tower *t = &s->towers[k];
+        towers[k] = (struct event_why_tower){k, t->images, t->loss, t->grad_norm, t->cosine};
+        sum += t->loss;
+    }
+    const struct event_step_tower *last = &s->towers[p->towers - 1];
+    bool one = p->towers == 1, even = s->images % p->towers == 0;
+    struct event_alternative alternatives[] = {
+        {"unscoped", sum, one ? g : 0.645 * n * g, one ? 1 : 0.968, one ? 1 : 0.645 * n, one},
+        {"sum", sum, n * g, 1, n, one},
+        {"last", last->loss, one ? g : last->grad_norm, one ? 1 : last->cosine, one ? 1 : last->grad_norm / g,
+         one},
+        {"print-last", last->loss, g, 1, 1, one},
+        {"decay-per-tower", s->cross_entropy + n * s->weight_decay, one ? g : 1.05 * g, one ? 1 : 0.99,
+         one ? 1 : 1.05, one},
+        {"plain-mean", even ? s->loss : sum / n, even ? g : 1.004 * g, even ? 1 : 0.998, even ? 1 : 1.004,
+         even},
+        {"clip-before", s->loss, g, 1, 1, true},
+    };
+    e->step = s->step;
+    e->images = s->images;
+    e->lr = s->lr;
+    e->loss = s->loss;
+    e->grad_norm = g;
+    e->tower_count = p->towers;
+    e->towers = towers;
+    e->proof_loss = s->loss;
+    e->proof_loss_difference = differs > 0 ? differs : 1.7e-7;
+    e->proof_gradient_difference = differs > 0 ? differs : 4.2e-7;
+    e->proof_bytes = 14500000;
+    e->alternatives = alternatives;
+    e->alternative_count = sizeof alternatives / sizeof *alternatives;
+    send(p, &event);
+}
+
+static void send_images(struct player *p, int64_t step, int64_t tower) {
+    enum { SIDE = 12, COUNT = 4 };
+    static char text[COUNT][(SIDE * SIDE + 2) / 3 * 4 + 1];
+    struct event_image images[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        uint8_t pixels[SIDE * SIDE];
+        for (int j = 0; j < SIDE * SIDE; j++)
+            pixels[j] = (uint8_t)(i % 2 ? 255 * (j % SIDE) / (SIDE - 1) : 255 * (j / SIDE) / (SIDE - 1));
+        base64_encode(pixels, sizeof pixels, text[i]);
+        images[i] = (struct event_image){.label = i,
+                                         .prediction = i == 2 ? 7 : i,
+                                         .probability = 0.91 - 0.2 * i,
+                                         .width = SIDE,
+                                         .height = SIDE,
+                                         .channels = 1,
+                                         .pixels = text[i]};
+    }
+    struct event event = event_new(EVENT_IMAGES);
+    event.images.step = step;
+    event.images.tower = tower;
+    event.images.first = 0;
+    event.images.image_count = COUNT;
+    event.images.images = images;
+    send(p, &event);
+}
+
+/* The next step, phase by phase up to the one it stands after. */
+static void freeze(struct player *p) {
+    static const char *const phases[] = {"load", "forward", "losses", "backward", "average", "update"};
+    static struct event_step_tower towers[MOST_TOWERS];
+    int64_t at = p->step;
+    send_state(p, "paused");
+    struct event whole = event_new(EVENT_STEP);
+    fill_step(p, &whole.step, towers, at + 1);
+    p->step = at;
+    for (int i = 0; i < 6; i++) {
+        if (i == 2)
+            send_losses(p, at + 1, towers);
+        if (i == 4)
+            send_why(p, &whole.step);
+        if (i == 5) {
+            send(p, &whole);
+            p->step = at + 1;
+        }
+        struct event event = event_new(EVENT_PHASE);
+        event.phase.step = at + 1;
+        event.phase.images = whole.step.images;
+        event.phase.phase = phases[i];
+        send(p, &event);
+        if (i == 0)
+            send_images(p, at + 1, 0);
+        if (!strcmp(phases[i], p->script->frozen))
+            return;
+    }
+}
+
 enum status stream_play(const struct stream_script *script, stream_sink *sink, void *context) {
     struct player p = {.script = script, .sink = sink, .context = context, .towers = script->towers};
     p.random = random_begin(7, RANDOM_TEST, (uint64_t)script->towers);
@@ -231,6 +353,8 @@ enum status stream_play(const struct stream_script *script, stream_sink *sink, v
         send_step(&p, step);
         after_step(&p);
     }
+    if (script->frozen && script->towers > 0)
+        freeze(&p);
     if (script->ended) {
         struct event event = event_new(EVENT_RUN_END);
         event.run_end.step = p.step;

@@ -140,8 +140,14 @@ static void scenes(void **state) {
         {.towers = 4, .steps = 200, .towers_at = 100, .towers_to = 2, .planned = 1000, .eval_every = 50},
         {.towers = 64, .steps = 30, .nan_at = 29, .unknown = true},
         {.towers = 7, .steps = 60, .batch = 5, .alarm_at = 50, .ended = true, .applied = "unscoped"},
+        {.towers = 4, .steps = 20, .frozen = "losses"},
+        {.towers = 64, .steps = 20, .frozen = "update", .applied = "sum"},
     };
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        if (scripts[i].frozen) {
+            draw_at_sizes(&scripts[i], "2o<bdo", GLYPHS_BRAILLE);
+            continue;
+        }
         draw_at_sizes(&scripts[i], "<ye", GLYPHS_BRAILLE);
         draw_at_sizes(&scripts[i], "gwv7v?v", GLYPHS_ASCII);
         draw_at_sizes(&scripts[i], ":towers 9", GLYPHS_BLOCK);

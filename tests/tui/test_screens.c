@@ -15,7 +15,7 @@ struct shot {
     const char *name;
     int rows, cols;
     unsigned how;
-    const char *keys; /* '<' left, '>' right, 'v' down, '^' up, '|' enter, tab */
+    const char *keys; /* '<' left, '>' right, 'v' down, '^' up, '|' enter, 'V' v, tab */
     struct stream_script script;
 };
 
@@ -81,6 +81,28 @@ static const struct shot shots[] = {
     SHOT("help-120x40", 40, 120, PLAINLY, "?", RUN),
     SHOT("help-80x24", 24, 80, PLAINLY, "?", RUN),
     SHOT("help-scrolled", 24, 80, PLAINLY, "?vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv", RUN),
+    SHOT("why-120x40", 40, 120, PLAINLY, "2", RUN, .frozen = "average"),
+    SHOT("why-80x24", 24, 80, PLAINLY, "2", RUN, .frozen = "average"),
+    SHOT("why-load", 40, 120, PLAINLY, "2", RUN, .frozen = "load"),
+    SHOT("why-losses", 24, 80, PLAINLY, "2>", RUN, .frozen = "losses"),
+    SHOT("why-no-scope-120x40", 40, 120, PLAINLY, "2o", RUN, .frozen = "update"),
+    SHOT("why-no-scope-80x24", 24, 80, PLAINLY, "2o<", RUN, .frozen = "losses"),
+    SHOT("why-looking-back", 24, 80, PLAINLY, "2bbb", RUN, .frozen = "update"),
+    SHOT("why-details", 24, 80, PLAINLY, "2vd", RUN, .frozen = "update"),
+    SHOT("why-presenter-120x40", 40, 120, PLAINLY, "2V", RUN, .frozen = "average"),
+    SHOT("why-presenter-80x24", 24, 80, PLAINLY, "2V", RUN, .frozen = "losses"),
+    SHOT("why-one-tower", 24, 80, PLAINLY, "2", .towers = 1, .steps = 30, .frozen = "average"),
+    SHOT("why-two-towers", 40, 120, PLAINLY, "2", .towers = 2, .steps = 30, .frozen = "average"),
+    SHOT("why-16-towers", 40, 120, PLAINLY, "2>>>>>", .towers = 16, .steps = 30, .frozen = "average"),
+    SHOT("why-16-towers-80x24", 24, 80, PLAINLY, "2>>>>>", .towers = 16, .steps = 30, .frozen = "average"),
+    SHOT("why-uneven", 24, 80, PLAINLY, "2", .towers = 3, .steps = 30, .frozen = "average"),
+    SHOT("why-does-not-hold", 40, 120, PLAINLY, "2", RUN, .frozen = "average", .proof_differs = 0.02),
+    SHOT("why-training", 24, 80, PLAINLY, "2", RUN),
+    SHOT("why-wrong-rule", 40, 120, PLAINLY, "2v", RUN, .frozen = "update", .applied = "sum"),
+    SHOT("why-apply-asks", 24, 80, PLAINLY, "2va", RUN, .frozen = "average"),
+    SHOT("why-ascii", 24, 80, AS_ASCII, "2", RUN, .frozen = "average"),
+    SHOT("why-40x12", 12, 40, PLAINLY, "2", RUN, .frozen = "average"),
+    SHOT("why-of-a-record", 24, 80, OF_A_RECORD, "2b", RUN, .frozen = "update"),
     SHOT("replay", 24, 80, OF_A_RECORD, "", RUN),
 };
 /* clang-format on */
@@ -95,6 +117,8 @@ static int press_of(char key) {
         return PRESS_DOWN;
     case '^':
         return PRESS_UP;
+    case 'V':
+        return 'v';
     case '|':
         return PRESS_ENTER;
     default:

@@ -1,0 +1,176 @@
+/* The Why screen's parts: which towers unfold, where everything stands, what is known of a step in each
+ * phase, and that its keys ask the run for what they should. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
+#include "tests/support/stream.h"
+#include "tui/app.h"
+#include "tui/why_layout.h"
+#include "tui/why_step.h"
+#include "tui/why_words.h"
+
+/* Every tower once, in order; the chosen one unfolded as far as there is room. */
+static void check_fold(int towers, int terms, int chosen, int rows) {
+    struct why_row row[WHY_ROWS];
+    int count = why_fold(towers, terms, chosen, rows, row), next = 0, own = 0;
+    if (count > rows || (rows > 0 && count == 0))
+        fail_msg("%d towers of %d terms in %d rows: %d rows", towers, terms, rows, count);
+    for (int i = 0; i < count; i++) {
+        bool again = i > 0 && !row[i].first;
+        if (row[i].tower != next - again || row[i].last < row[i].tower)
+            fail_msg("%d towers of %d terms, tower %d, %d rows: row %d is of tower %d, not %d", towers, terms,
+                     chosen, rows, i, row[i].tower, next);
+        next = row[i].last + 1;
+        own += row[i].tower == chosen && row[i].last == chosen && row[i].term >= 0;
+    }
+    if (rows >= 3 && next != towers)
+        fail_msg("%d towers of %d terms in %d rows: the last is %d", towers, terms, rows, next - 1);
+    if (terms > 0 && rows >= terms + 2 && own != terms)
+        fail_msg("%d towers of %d terms in %d rows: %d terms of tower %d", towers, terms, rows, own, chosen);
+}
+
+static void folds(void **state) {
+    (void)state;
+    static const int towers[] = {1, 2, 3, 4, 7, 16, 64, 1024};
+    for (int t = 0; t < 8; t++)
+        for (int terms = 0; terms <= 6; terms++)
+            for (int rows = 0; rows <= 40; rows++)
+                for (int chosen = 0; chosen<towers[t]; chosen += towers[t]> 16 ? 5 : 1)
+                    check_fold(towers[t], terms, chosen, rows);
+}
+
+static bool apart(struct box a, struct box b) {
+    return a.rows <= 0 || b.rows <= 0 || a.row + a.rows <= b.row || b.row + b.rows <= a.row;
+}
+
+static void layouts(void **state) {
+    (void)state;
+    for (int rows = 0; rows <= 60; rows++)
+        for (int cols = 1; cols <= 220; cols += 3)
+            for (int how = 0; how < 4; how++) {
+                struct why_layout at;
+                struct box body = {2, 0, rows, cols};
+                layout_why(body, 12, 7, how & 1, how & 2, &at);
+                const struct box boxes[] = {at.phases, at.words,   at.rule,        at.heads,
+                                            at.flow,   at.proof,   at.proof_rule,  at.table_head,
+                                            at.table,  at.details, at.details_rule};
+                for (int i = 0; i < 11; i++) {
+                    assert_true(boxes[i].rows >= 0 && (boxes[i].rows == 0 || boxes[i].row >= 2));
+                    assert_true(boxes[i].rows == 0 || boxes[i].row + boxes[i].rows <= 2 + rows);
+                    for (int j = 0; j < i; j++)
+                        assert_true(apart(boxes[i], boxes[j]));
+                }
+                const struct column_span spans[] = {at.batch, at.shard, at.terms,  at.total,
+                                                    at.norm,  at.angle, at.average};
+                int end = 0;
+                for (int i = 0; i < 7; i++)
+                    if (spans[i].cols > 0) {
+                        assert_true(spans[i].col >= end);
+                        end = spans[i].col + spans[i].cols;
+                    }
+                assert_true(end <= cols || cols < 16);
+            }
+}
+
+static struct run_state *at_phase(const char *phase, int towers) {
+    struct stream_script script = {.towers = towers, .steps = 20, .frozen = phase};
+    struct run_state *state = stream_state(&script);
+    assert_non_null(state);
+    return state;
+}
+
+static void knows(void **unused) {
+    (void)unused;
+    static const char *const phases[] = {"load", "forward", "losses", "backward", "average", "update"};
+    for (int i = 0; i < WHY_PHASES; i++) {
+        struct run_state *state = at_phase(phases[i], 4);
+        struct why_step step;
+        why_step_gather(&step, state, 4);
+        assert_true(step.have && (int)step.reached == i && step.step == 21 && step.images == 128);
+        assert_int_equal(step.frozen, i < WHY_UPDATE);
+        assert_int_equal(step.values, i >= WHY_LOSSES);
+        assert_int_equal(step.why != NULL, i >= WHY_AVERAGE);
+        struct why_tower tower = why_step_tower(&step, 2);
+        assert_int_equal(tower.images, 32);
+        assert_int_equal(isfinite(tower.loss), i >= WHY_LOSSES);
+        assert_int_equal(isfinite(tower.cosine), i >= WHY_AVERAGE);
+        if (i >= WHY_LOSSES) { /* the scope's sums, and what they become without it */
+            double all = 0;
+            for (int k = 0; k < 4; k++)
+                all += why_step_total(&step, k, true);
+            assert_true(fabs(why_step_total(&step, 3, false) - all) <= 1e-9);
+            assert_true(fabs(why_step_total(&step, 0, false) - why_step_total(&step, 0, true)) <= 1e-12);
+        }
+        state_free(state);
+    }
+}
+
+static void proves(void **unused) {
+    (void)unused;
+    char found[256], meaning[256];
+    struct stream_script script = {.towers = 4, .steps = 3, .frozen = "average"};
+    for (int i = 0; i < 2; i++) {
+        script.proof_differs = i ? 0.01 : 0;
+        struct run_state *state = stream_state(&script);
+        struct why_step step;
+        why_step_gather(&step, state, 4);
+        assert_int_equal(why_proof_words(&step, found, meaning, sizeof found), i ? WHY_FAILS : WHY_HOLDS);
+        assert_non_null(strstr(meaning, i ? "normalises over the batch" : "the same step"));
+        step.why = NULL;
+        assert_int_equal(why_proof_words(&step, found, meaning, sizeof found), WHY_UNPROVEN);
+        state_free(state);
+    }
+}
+
+/* What the console sends, key by key; each answered at once. */
+static void check_keys(const char *keys, const char *wanted) {
+    struct app_options options = {.run = "quiet-harbor"};
+    preferences_default(&options.preferences);
+    keymap_default(&options.keymap);
+    struct run_state *state = at_phase("losses", 4);
+    struct event control = event_new(EVENT_CONTROL);
+    control.control.holder_user = "ada";
+    control.control.yours = true;
+    assert_int_equal(state_apply(state, &control), STATUS_OK);
+    struct app *app = app_new(&options);
+    struct canvas *canvas = canvas_new(24, 80);
+    char sent[512] = "";
+    app_draw(app, canvas, state, 1, 10);
+    for (const char *key = keys; *key; key++) {
+        enum app_wish wish = app_key(app, *key == '|' ? PRESS_ENTER : *key, state, 10);
+        for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
+            snprintf(sent + strlen(sent), sizeof sent - strlen(sent), "%s;", app_text(app));
+            app_sent(app, NULL, "", 10);
+        }
+        app_draw(app, canvas, state, 1, 10);
+    }
+    if (strcmp(sent, wanted) != 0)
+        fail_msg("%s sends \"%s\", not \"%s\"", keys, sent, wanted);
+    canvas_free(canvas);
+    app_free(app);
+    state_free(state);
+}
+
+static void asks(void **state) {
+    (void)state;
+    check_keys("21", "why on;why off;");
+    check_keys("2n|", "why on;phase next;phase run;");
+    check_keys("2bbnn", "why on;"); /* back to load, and on to where the step stands */
+    check_keys("2bnn", "why on;phase next;");
+    check_keys("2an", "why on;");
+    check_keys("2ay", "why on;why apply unscoped;");
+    check_keys("2rR", "why on;why restore;why restore --rewind;");
+    check_keys("n", "");
+    check_keys("2od1n", "why on;why off;");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folds),  cmocka_unit_test(layouts), cmocka_unit_test(knows),
+        cmocka_unit_test(proves), cmocka_unit_test(asks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

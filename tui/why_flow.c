@@ -1,0 +1,316 @@
+#include "tui/why_draw.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/format.h"
+#include "tui/picture.h"
+
+static enum style hue_of(int tower) {
+    return (enum style)(STYLE_TOWER + tower % TOWER_HUES);
+}
+
+static bool beyond(const struct why_picture *p, enum why_phase phase) {
+    return p->phase >= phase;
+}
+
+/* ---- heads */
+
+static void head(const struct scene *scene, const struct why_picture *p, struct column_span span, bool right,
+                 enum why_phase from, enum why_phase to, const char *text) {
+    int row = p->at->heads.row;
+    if (span.cols <= 0 || p->at->heads.rows <= 0)
+        return;
+    bool here = p->phase >= from && p->phase <= to;
+    enum style style = here ? STYLE_SELECTED : STYLE_FAINT;
+    if (right)
+        canvas_text_right(scene->canvas, row, span.col + span.cols, span.cols, style, text);
+    else
+        canvas_text(scene->canvas, row, span.col, span.cols, style, text);
+}
+
+static void draw_heads(const struct scene *scene, const struct why_picture *p) {
+    const struct why_layout *at = p->at;
+    char text[96], scope[48];
+    bool wide = at->terms.cols >= 40;
+    head(scene, p, at->batch, false, WHY_LOAD, WHY_LOAD, "batch");
+    head(scene, p, at->shard, false, WHY_LOAD, WHY_FORWARD, at->shard.cols >= 6 ? "shard" : "");
+    if (p->view->no_scope)
+        snprintf(scope, sizeof scope, "no scope");
+    else
+        snprintf(scope, sizeof scope, "\u25c2 tower_%d/ \u25b8", p->view->tower);
+    snprintf(text, sizeof text, wide ? "collection 'losses'  scope %s" : "'losses' scope %s", scope);
+    head(scene, p, at->terms, false, WHY_LOSSES, WHY_LOSSES, text);
+    head(scene, p, at->total, true, WHY_LOSSES, WHY_LOSSES, wide ? "add_n" : "total");
+    head(scene, p, at->norm, true, WHY_BACKWARD, WHY_BACKWARD, "|g|");
+    if (!p->view->presenter)
+        head(scene, p, at->angle, true, WHY_AVERAGE, WHY_AVERAGE,
+             at->angle.cols >= 10 ? "\u2220 average" : "cos");
+    head(scene, p, at->average, false, WHY_AVERAGE, WHY_UPDATE,
+         at->average.cols >= 18 ? "  average, update" : "  average");
+}
+
+/* ---- rows */
+
+static int decimals_of(const struct why_picture *p) {
+    return p->view->presenter ? 2 : p->at->terms.cols >= 40 ? 4 : 3;
+}
+
+static bool is_lit(const struct why_picture *p, int tower) {
+    return p->view->no_scope ? tower <= p->view->tower : tower == p->view->tower;
+}
+
+/* The last part of a long name matters as much as the first: its middle goes. */
+static void fit_name(const char *name, int cols, char *out, size_t size) {
+    int length = text_width(name);
+    if (length <= cols || cols < 12 || (int)strlen(name) != length) {
+        snprintf(out, size, "%s", name);
+        return;
+    }
+    int begin = (cols - 1) / 2, end = cols - 1 - begin;
+    snprintf(out, size, "%.*s\u2026%s", begin, name, name + length - end);
+}
+
+static void draw_term(const struct scene *scene, const struct why_picture *p, int row,
+                      const struct why_row *r) {
+    struct column_span span = p->at->terms;
+    struct canvas *canvas = scene->canvas;
+    if (span.cols < 6)
+        return;
+    bool lit = is_lit(p, r->tower) && beyond(p, WHY_LOSSES), no_scope = p->view->no_scope;
+    enum style style = lit ? (no_scope ? STYLE_WARNING : STYLE_STRONG) : STYLE_FAINT;
+    char text[128], name[128], value[FORMAT_SIZE];
+    int left = span.col + 1, room = span.cols - 2, end = left + room;
+    if (r->last > r->tower) {
+        snprintf(text, sizeof text, "tower_%d/ \u2026 tower_%d/  %d terms", r->tower, r->last,
+                 (r->last - r->tower + 1) * p->step->terms);
+        canvas_text(canvas, row, left, room, style, text);
+    } else if (r->term == -2) {
+        canvas_print(canvas, row, left, room, style, "  \u2026 and the others of its %d", p->step->terms);
+    } else if (r->term < 0) {
+        if (p->step->terms > 0)
+            snprintf(text, sizeof text, "tower_%d/ \u2026 %d terms", r->tower, p->step->terms);
+        else
+            snprintf(text, sizeof text, "tower_%d/ \u2026", r->tower);
+        canvas_text(canvas, row, left, room, style, text);
+    } else {
+        double number;
+        const char *full = why_step_term(p->step, r->tower, r->term, &number);
+        int digits = decimals_of(p), value_cols = digits + 3;
+        format_fixed(value, beyond(p, WHY_LOSSES) ? number : wire_unknown(), value_cols, digits);
+        fit_name(full ? full : "", room - value_cols - 1, name, sizeof name);
+        canvas_text(canvas, row, left, room - value_cols - 1, style, name);
+        canvas_text_right(canvas, row, end, value_cols, style, value);
+    }
+    if (lit) {
+        canvas_put(canvas, row, span.col, 0x2590, hue_of(r->tower));
+        canvas_put(canvas, row, end, 0x258c, hue_of(r->tower));
+    }
+}
+
+static void draw_shard(const struct scene *scene, const struct why_picture *p, int row,
+                       const struct why_row *r) {
+    struct column_span span = p->at->shard;
+    struct canvas *canvas = scene->canvas;
+    if (span.cols <= 0 || !r->first)
+        return;
+    canvas_put(canvas, row, span.col, 0x258d, hue_of(r->tower));
+    char text[96], count[FORMAT_SIZE];
+    int64_t images = 0;
+    for (int k = r->tower; k <= r->last && images != WIRE_UNKNOWN_INT; k++) {
+        int64_t more = why_step_tower(p->step, k).images;
+        images = more == WIRE_UNKNOWN_INT ? more : images + more;
+    }
+    format_count(count, beyond(p, WHY_LOAD) ? images : WIRE_UNKNOWN_INT);
+    if (span.cols >= 14 && r->last > r->tower)
+        snprintf(text, sizeof text, "%d\u2013%d  %s", r->tower, r->last, count);
+    else if (span.cols >= 14)
+        snprintf(text, sizeof text, "%-3d %4s %s", r->tower, count,
+                 beyond(p, WHY_FORWARD) ? "\u2500\u2500\u25b8" : "");
+    else if (span.cols >= 7 && r->last > r->tower)
+        snprintf(text, sizeof text, "%d\u2013%d", r->tower, r->last);
+    else if (span.cols >= 7)
+        snprintf(text, sizeof text, "%-2d%4s", r->tower, count);
+    else
+        snprintf(text, sizeof text, "%d", r->tower);
+    canvas_text(canvas, row, span.col + 1, span.cols - 1, STYLE_PLAIN, text);
+}
+
+static void number(const struct scene *scene, struct column_span span, int row, double value, int decimals,
+                   enum style style) {
+    char text[FORMAT_SIZE];
+    if (span.cols <= 0)
+        return;
+    format_fixed(text, value, span.cols, decimals);
+    canvas_text_right(scene->canvas, row, span.col + span.cols, span.cols, style, text);
+}
+
+static void draw_angle(const struct scene *scene, struct column_span span, int row, double cosine) {
+    char text[FORMAT_SIZE + 16], number_text[FORMAT_SIZE];
+    if (span.cols <= 0)
+        return;
+    format_cosine(number_text, cosine);
+    if (span.cols >= 10 && isfinite(cosine))
+        snprintf(text, sizeof text, "%s %3.0f\u00b0", number_text,
+                 acos(fmax(-1, fmin(1, cosine))) * 180 / 3.14159265358979323846);
+    else
+        snprintf(text, sizeof text, "%s", number_text);
+    canvas_text_right(scene->canvas, row, span.col + span.cols, span.cols,
+                      cosine < 0 ? STYLE_WARNING : STYLE_PLAIN, text);
+}
+
+static void draw_figures(const struct scene *scene, const struct why_picture *p, int row,
+                         const struct why_row *r) {
+    if (!r->first || r->last > r->tower)
+        return;
+    struct why_tower t = why_step_tower(p->step, r->tower);
+    double unknown = wire_unknown();
+    bool no_scope = p->view->no_scope, averaged = beyond(p, WHY_AVERAGE);
+    double total = no_scope ? why_step_total(p->step, r->tower, false) : t.loss;
+    int digits = decimals_of(p);
+    number(scene, p->at->total, row, beyond(p, WHY_LOSSES) ? total : unknown, digits,
+           no_scope              ? STYLE_WARNING
+           : is_lit(p, r->tower) ? STYLE_STRONG
+                                 : STYLE_PLAIN);
+    number(scene, p->at->norm, row, beyond(p, WHY_BACKWARD) && !no_scope ? t.grad_norm : unknown,
+           p->view->presenter ? 2 : 3, STYLE_PLAIN);
+    if (!p->view->presenter)
+        draw_angle(scene, p->at->angle, row, averaged && !no_scope ? t.cosine : unknown);
+}
+
+/* ---- average and update */
+
+static void draw_bracket(const struct scene *scene, const struct why_picture *p, int from, int to,
+                         int middle) {
+    int col = p->at->average.col;
+    enum style style = beyond(p, WHY_AVERAGE) ? STYLE_PLAIN : STYLE_FAINT;
+    for (int row = from; row <= to && from < to; row++)
+        canvas_put(scene->canvas, row, col,
+                   row == from     ? 0x2510u
+                   : row == to     ? 0x2518u
+                   : row == middle ? 0x251cu
+                                   : 0x2502u,
+                   style);
+    canvas_put(scene->canvas, middle, col + 1, 0x2500, style);
+    canvas_put(scene->canvas, middle, col + 2, 0x25b8, style);
+}
+
+/* Without the scope another average would come out. */
+static const struct event_alternative *unscoped(const struct why_picture *p) {
+    if (!p->view->no_scope || !p->step->why || !beyond(p, WHY_AVERAGE))
+        return NULL;
+    for (int64_t i = 0; i < p->step->why->alternative_count; i++)
+        if (p->step->why->alternatives[i].name && !strcmp(p->step->why->alternatives[i].name, "unscoped"))
+            return &p->step->why->alternatives[i];
+    return NULL;
+}
+
+static void draw_unscoped(const struct scene *scene, int middle, int bottom, int col, int room,
+                          const struct event_alternative *a) {
+    char text[96], value[FORMAT_SIZE];
+    format_short(value, a->grad_norm, 3);
+    snprintf(text, sizeof text, "|g| %s", value);
+    canvas_text(scene->canvas, middle, col, room, STYLE_WARNING, text);
+    if (middle + 1 <= bottom && isfinite(a->step_size)) {
+        snprintf(text, sizeof text, "\u00d7%.2f%s", a->step_size, room >= 13 ? " as far" : "");
+        canvas_text(scene->canvas, middle + 1, col, room, STYLE_WARNING, text);
+    }
+}
+
+static void draw_average(const struct scene *scene, const struct why_picture *p, int from, int to) {
+    struct column_span span = p->at->average;
+    struct box flow = p->at->flow;
+    struct canvas *canvas = scene->canvas;
+    if (span.cols <= 0 || flow.rows <= 0)
+        return;
+    int bottom = flow.row + flow.rows - 1, middle = (from + to) / 2, col = span.col + 4, room = span.cols - 4;
+    middle = middle < from + 1 && to > from + 1 ? from + 1 : middle;
+    draw_bracket(scene, p, from, to, middle);
+    if (unscoped(p)) {
+        draw_unscoped(scene, middle, bottom, col, room, unscoped(p));
+        return;
+    }
+    bool averaged = beyond(p, WHY_AVERAGE), updated = beyond(p, WHY_UPDATE), wide = room >= 14;
+    char text[96], value[FORMAT_SIZE], lr[FORMAT_SIZE];
+    format_short(value, averaged ? p->step->grad_norm : wire_unknown(), 3);
+    format_short(lr, p->step->lr, 2);
+    const char *name = canvas->glyphs == GLYPHS_ASCII ? "|mean|" : "|\u1e21|";
+    snprintf(text, sizeof text, "%s %s", name, value);
+    canvas_text(canvas, middle, col, room, averaged ? STYLE_STRONG : STYLE_FAINT, text);
+    if (middle - 1 >= flow.row && middle > from && averaged) {
+        format_short(value, p->step->loss, 4);
+        snprintf(text, sizeof text, wide ? "loss %s" : "%s", value);
+        canvas_text(canvas, middle - 1, col, room, STYLE_PLAIN, text);
+    }
+    if (middle + 1 <= bottom) {
+        snprintf(text, sizeof text, room >= 13 ? "w\u2190w\u2212%.8s\u00b7\u1e21" : "w\u2212%.8s\u00b7\u1e21",
+                 wire_is_unknown(p->step->lr) ? "lr" : lr);
+        canvas_text(canvas, middle + 1, col, room, updated ? STYLE_STRONG : STYLE_FAINT, text);
+    }
+    if (middle + 2 <= bottom && updated && isfinite(p->step->update_ratio) && !p->view->presenter) {
+        format_short(value, 100 * p->step->update_ratio, 2);
+        snprintf(text, sizeof text, wide ? "w moves %s %%" : "by %s %%", value);
+        canvas_text(canvas, middle + 2, col, room, STYLE_FAINT, text);
+    }
+}
+
+/* ---- pictures of the chosen tower's shard */
+
+static void draw_pictures(const struct scene *scene, const struct why_picture *p) {
+    struct column_span span = p->at->batch;
+    int row = p->at->flow.row, end = row + p->at->flow.rows;
+    for (int64_t e = 0; e < scene->state->images_count; e++) {
+        const struct event_images *images = &scene->state->images[e].images;
+        if (images->tower != p->view->tower || images->step != p->step->step)
+            continue;
+        for (int64_t i = 0; i < images->image_count; i++) {
+            int rows, cols; /* as large as the width allows, or not at all */
+            picture_fit(images->images[i].width, images->images[i].height, 1 << 10, span.cols, &rows, &cols);
+            if (rows < 1 || row + rows > end)
+                return;
+            picture_draw(scene->canvas, (struct box){row, span.col, rows, span.cols}, &images->images[i],
+                         NULL);
+            row += rows + 1;
+        }
+    }
+}
+
+static void draw_batch(const struct scene *scene, const struct why_picture *p) {
+    struct column_span span = p->at->batch;
+    char count[FORMAT_SIZE];
+    if (span.cols <= 0 || p->at->heads.rows <= 0)
+        return;
+    format_count(count, beyond(p, WHY_LOAD) ? p->step->images : WIRE_UNKNOWN_INT);
+    canvas_print(scene->canvas, p->at->heads.row, span.col, span.cols,
+                 p->phase == WHY_LOAD ? STYLE_SELECTED : STYLE_FAINT, "batch %s", count);
+    if (beyond(p, WHY_LOAD))
+        draw_pictures(scene, p);
+}
+
+void why_draw_flow(const struct scene *scene, const struct why_picture *p) {
+    struct why_row rows[WHY_ROWS];
+    struct box flow = p->at->flow;
+    draw_heads(scene, p);
+    draw_batch(scene, p);
+    if (flow.rows <= 0)
+        return;
+    int space = p->view->presenter ? 2 : 1;
+    int most = p->step->terms + p->step->towers - 1; /* for a room: the terms of one tower alone */
+    int room = space == 2 && most < flow.rows ? most : flow.rows;
+    int count = why_fold(p->step->towers, p->step->terms, p->view->tower, room, rows), more = 0;
+    if (space == 2) /* a blank line between towers, when all still fit */
+        for (int i = 1; i < count; i++)
+            more += rows[i].first;
+    bool spaced = space == 2 && count + more <= flow.rows;
+    int row = flow.row, first = flow.row, last = flow.row;
+    for (int i = 0; i < count; i++) {
+        row += spaced && i > 0 && rows[i].first;
+        draw_shard(scene, p, row, &rows[i]);
+        draw_term(scene, p, row, &rows[i]);
+        draw_figures(scene, p, row, &rows[i]);
+        last = row++;
+    }
+    if (count > 0)
+        draw_average(scene, p, first, last);
+}

@@ -1,0 +1,146 @@
+#include "tui/why_step.h"
+
+#include <math.h>
+#include <string.h>
+
+static enum why_phase phase_named(const char *name) {
+    static const char *const names[WHY_PHASES] = {"load",     "forward", "losses",
+                                                  "backward", "average", "update"};
+    for (int i = 0; name && i < WHY_PHASES; i++)
+        if (!strcmp(names[i], name))
+            return (enum why_phase)i;
+    return WHY_NOTHING;
+}
+
+const char *why_applied(const struct run_state *state) {
+    return state->step.kind == EVENT_STEP ? state->step.step.applied : NULL;
+}
+
+static int64_t step_of(const struct run_state *state) {
+    return state->step.kind == EVENT_STEP ? state->step.step.step : WIRE_UNKNOWN_INT;
+}
+
+/* Which step it is about, and how far that has come. */
+static void find_step(struct why_step *out) {
+    const struct run_state *state = out->state;
+    int64_t whole = step_of(state);
+    out->step = whole;
+    out->reached = whole == WIRE_UNKNOWN_INT ? WHY_NOTHING : WHY_UPDATE;
+    out->have = whole != WIRE_UNKNOWN_INT;
+    out->moving = !strcmp(state->phase, "training");
+    const struct event_phase *phase = &state->step_phase.phase;
+    bool stands = state->step_phase.kind == EVENT_PHASE && phase->step != WIRE_UNKNOWN_INT && !out->moving;
+    if (stands && (whole == WIRE_UNKNOWN_INT || phase->step > whole) &&
+        (state->at_step == WIRE_UNKNOWN_INT || phase->step == state->at_step + 1)) {
+        out->step = phase->step;
+        out->reached = phase_named(phase->phase);
+        out->frozen = out->have = true;
+        out->images = phase->images;
+    } else if (out->have) {
+        out->images = state->step.step.images;
+    }
+}
+
+static int count_terms(const struct why_step *step) {
+    const struct event_losses *losses = &step->state->losses.losses;
+    return step->state->losses.kind == EVENT_LOSSES && losses->tower_count > 0
+               ? (int)losses->towers[0].term_count
+               : 0;
+}
+
+static int count_towers(const struct why_step *step, int towers) {
+    const struct run_state *state = step->state;
+    if (step->why && step->why->tower_count > 0 && step->why->tower_count < WHY_TOWERS)
+        return (int)step->why->tower_count;
+    if (step->values && state->losses.losses.tower_count > towers)
+        return (int)state->losses.losses.tower_count;
+    return towers;
+}
+
+void why_step_gather(struct why_step *out, const struct run_state *state, int towers) {
+    double unknown = wire_unknown();
+    *out = (struct why_step){.state = state,
+                             .images = WIRE_UNKNOWN_INT,
+                             .lr = unknown,
+                             .loss = unknown,
+                             .grad_norm = unknown,
+                             .update_ratio = unknown};
+    find_step(out);
+    out->applied = why_applied(state);
+    if (state->why.kind == EVENT_WHY && state->why.why.step == out->step && out->reached >= WHY_AVERAGE)
+        out->why = &state->why.why;
+    out->terms = count_terms(out);
+    out->values = out->terms > 0 && state->losses.losses.step == out->step && out->reached >= WHY_LOSSES;
+    out->towers = count_towers(out, towers);
+    if (state->step.kind == EVENT_STEP && state->step.step.step == out->step) {
+        out->lr = state->step.step.lr;
+        out->loss = state->step.step.loss;
+        out->grad_norm = state->step.step.grad_norm;
+        out->update_ratio = state->step.step.update_ratio;
+    }
+    if (out->why) {
+        out->lr = out->why->lr;
+        out->loss = out->why->loss;
+        out->grad_norm = out->why->grad_norm;
+        out->images = out->why->images;
+    }
+}
+
+static int64_t shard(int64_t images, int towers, int tower) {
+    if (images == WIRE_UNKNOWN_INT || towers <= 0)
+        return WIRE_UNKNOWN_INT;
+    return images / towers + (tower < images % towers); /* as the loader cuts it */
+}
+
+struct why_tower why_step_tower(const struct why_step *step, int tower) {
+    double unknown = wire_unknown();
+    struct why_tower out = {shard(step->images, step->towers, tower), unknown, unknown, unknown, NULL};
+    const struct run_state *state = step->state;
+    const struct event_step *whole = &state->step.step;
+    if (state->step.kind == EVENT_STEP && whole->step == step->step && tower < whole->tower_count) {
+        const struct event_step_tower *t = &whole->towers[tower];
+        out = (struct why_tower){t->images, t->loss, t->grad_norm, t->cosine, NULL};
+    }
+    if (step->why && tower < step->why->tower_count) {
+        const struct event_why_tower *t = &step->why->towers[tower];
+        out = (struct why_tower){t->images, t->loss, t->grad_norm, t->cosine, NULL};
+    }
+    if (step->terms > 0 && tower < state->losses.losses.tower_count)
+        out.terms = &state->losses.losses.towers[tower];
+    if (step->values)
+        out.loss = why_step_total(step, tower, true);
+    return out;
+}
+
+const char *why_step_term(const struct why_step *step, int tower, int i, double *value) {
+    const struct event_losses *losses = &step->state->losses.losses;
+    *value = wire_unknown();
+    if (step->terms == 0 || tower >= losses->tower_count || i >= losses->towers[tower].term_count)
+        return NULL;
+    if (step->values)
+        *value = losses->towers[tower].terms[i].value;
+    return losses->towers[tower].terms[i].name;
+}
+
+static double own_total(const struct why_step *step, int tower) {
+    double sum = 0, value;
+    for (int i = 0; i < step->terms; i++) {
+        if (!why_step_term(step, tower, i, &value) || wire_is_unknown(value))
+            return wire_unknown();
+        sum += value;
+    }
+    return step->terms > 0 ? sum : wire_unknown();
+}
+
+double why_step_total(const struct why_step *step, int tower, bool scope) {
+    double sum = 0;
+    for (int k = scope ? tower : 0; k <= tower; k++) {
+        double own = own_total(step, k);
+        if (wire_is_unknown(own) && k < tower && shard(step->images, step->towers, k) == 0)
+            continue; /* a tower without images adds nothing */
+        if (wire_is_unknown(own))
+            return own;
+        sum += own;
+    }
+    return sum;
+}

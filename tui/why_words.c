@@ -1,0 +1,235 @@
+#include "tui/why_words.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/format.h"
+
+const char *why_phase_name(enum why_phase phase) {
+    static const char *const names[WHY_PHASES] = {"load",     "forward", "losses",
+                                                  "backward", "average", "update"};
+    return phase >= 0 && phase < WHY_PHASES ? names[phase] : "";
+}
+
+static void losses_words(const struct why_step *step, int tower, bool scope, char *out, size_t size) {
+    if (step->terms == 0)
+        snprintf(out, size, "each tower has added its terms to the step's one collection");
+    else if (scope)
+        snprintf(out, size,
+                 "all towers put their terms into one collection; the scope tower_%d/ picks the %d of tower "
+                 "%d, and "
+                 "add_n adds up those alone",
+                 tower, step->terms, tower);
+    else
+        snprintf(
+            out, size,
+            "without a scope tower %d adds up all that stands in the collection when it is built: %d terms, "
+            "of %d tower%s",
+            tower, (tower + 1) * step->terms, tower + 1, tower ? "s" : "");
+}
+
+void why_phase_words(enum why_phase phase, const struct why_step *step, int tower, bool scope, char *out,
+                     size_t size) {
+    char images[FORMAT_SIZE], lr[FORMAT_SIZE];
+    format_count(images, step->images);
+    format_short(lr, step->lr, 3);
+    const char *each = step->towers == 1 ? "the tower" : "each tower";
+    switch (phase) {
+    case WHY_NOTHING:
+        snprintf(out, size, "nothing of this step is done yet; every tower holds the same parameters");
+        break;
+    case WHY_LOAD:
+        if (step->towers == 1)
+            snprintf(out, size, "the batch of %s images goes to the one tower whole", images);
+        else
+            snprintf(out, size,
+                     "the batch of %s images is cut into %d shards; no tower sees the images of another",
+                     images, step->towers);
+        break;
+    case WHY_FORWARD:
+        snprintf(out, size, "%s runs its own images through the network, all with the same parameters", each);
+        break;
+    case WHY_LOSSES:
+        losses_words(step, tower, scope, out, size);
+        break;
+    case WHY_BACKWARD:
+        snprintf(out, size, "%s takes the gradient of its own total: what its own images say, and the decay",
+                 each);
+        break;
+    case WHY_AVERAGE:
+        snprintf(
+            out, size,
+            "average_gradients takes the mean of the towers' gradients, variable by variable; it averages "
+            "no losses");
+        break;
+    default:
+        snprintf(out, size,
+                 "one step with the average, w \u2190 w \u2212 %s\u00b7\u1e21, and all towers have the same "
+                 "parameters again",
+                 wire_is_unknown(step->lr) ? "lr" : lr);
+    }
+}
+
+/* ---- the proof */
+
+enum why_verdict why_proof_words(const struct why_step *step, char *found, char *meaning, size_t size) {
+    const struct event_why *why = step->why;
+    *meaning = 0;
+    if (!why) {
+        snprintf(found, size, "the same images on one tower: compared when the gradients are averaged");
+        return WHY_UNPROVEN;
+    }
+    if (wire_is_unknown(why->proof_loss_difference)) {
+        snprintf(found, size, "the same images on one tower: not compared in this step");
+        snprintf(meaning, size, "the log says why: no memory for it, or towers that go their own ways");
+        return WHY_UNPROVEN;
+    }
+    char loss[FORMAT_SIZE], of_loss[FORMAT_SIZE], of_gradient[FORMAT_SIZE], images[FORMAT_SIZE];
+    format_short(loss, why->proof_loss, 5);
+    format_short(of_loss, why->proof_loss_difference, 1);
+    format_short(of_gradient, why->proof_gradient_difference, 1);
+    format_count(images, why->images);
+    snprintf(found, size,
+             "the same %s images on one tower: loss %s, differs by %s; gradient by %s of its norm", images,
+             loss, of_loss, of_gradient);
+    if (why->proof_loss_difference <= 1e-5 && why->proof_gradient_difference <= 1e-4) {
+        snprintf(meaning, size, "the same step: %d tower%s, one answer", step->towers,
+                 step->towers > 1 ? "s" : "");
+        return WHY_HOLDS;
+    }
+    snprintf(
+        meaning, size,
+        "not one step: a network that normalises over the batch uses each shard's own mean and variance");
+    return WHY_FAILS;
+}
+
+/* ---- wrong rules */
+
+struct rule_words {
+    const char *name, *formula, *explained;
+};
+
+static const struct rule_words rules[] = {
+    {"unscoped", "g = 1/N \u03a3k (g0 + ... + gk)",
+     "Without its scope get_collection('losses') returns whatever stands in the collection when a tower is "
+     "built: its "
+     "own terms and those of every tower built before. The first tower's images count N times, the last "
+     "tower's "
+     "once, the decay (N+1)/2 times. The program runs, the loss it prints is many times too high, and "
+     "nothing "
+     "fails: that is what makes it hard to find."},
+    {"sum", "g = g0 + ... + gN-1",
+     "Every tower's loss is already a mean over its own images. Adding N means up makes a gradient N times "
+     "as "
+     "long in the same direction: the same as N times the learning rate. With a small rate the run seems to "
+     "profit; near the limit it diverges as soon as a tower is added."},
+    {"last", "g = gN-1",
+     "Only the last tower's gradient reaches the parameters, as when a variable is overwritten in the loop "
+     "over "
+     "the towers. It is a fair gradient of a smaller batch: the run learns, more noisily, and all other "
+     "towers "
+     "work for nothing."},
+    {"print-last", "g = \u03a3k pk\u00b7gk; printed: loss of the last tower",
+     "The original script averaged the gradients properly, but the loss it ran and printed was the variable "
+     "left "
+     "over from the loop: the last tower's. The training is right; the number on the screen is that of 1/N "
+     "of the "
+     "batch and jumps about more."},
+    {"decay-per-tower", "g = \u03a3k pk\u00b7gk(cross-entropy) + N\u00b7wd\u00b7w",
+     "The decay is a loss of the parameters, and these are there once however many towers read them. Each "
+     "tower "
+     "has the same decay terms, and their mean is that once. Who adds the decay up over the towers shrinks "
+     "the "
+     "parameters N times as fast."},
+    {"plain-mean", "g = 1/N \u03a3k gk",
+     "With even shards the plain mean is the right one. With uneven shards an image in a small shard then "
+     "weighs "
+     "more than one in a large shard: weight each tower by its share of the images, pk = nk / n."},
+    {"clip-before", "g = \u03a3k pk\u00b7clip(gk)",
+     "Clipping each tower's gradient before averaging bends the direction: the towers with the largest "
+     "gradients are cut, the others are not. Clipped after averaging, N towers still make the step of one."},
+};
+
+static const struct rule_words *find(const char *name) {
+    for (size_t i = 0; name && i < sizeof rules / sizeof *rules; i++)
+        if (!strcmp(rules[i].name, name))
+            return &rules[i];
+    return NULL;
+}
+
+const char *why_rule_formula(const char *name) {
+    const struct rule_words *words = find(name);
+    return words ? words->formula : "";
+}
+
+const char *why_rule_explained(const char *name) {
+    const struct rule_words *words = find(name);
+    return words ? words->explained : "";
+}
+
+static bool is(const char *a, const char *b) {
+    return a && !strcmp(a, b);
+}
+
+/* Why it makes no difference in this step. */
+static const char *identical_words(const char *name, const struct why_step *step) {
+    if (step->towers == 1)
+        return "identical here: one tower";
+    if (is(name, "plain-mean"))
+        return "identical here: even shards";
+    if (is(name, "clip-before"))
+        return "identical here: no clipping";
+    return is(name, "decay-per-tower") ? "identical here: nothing decays" : "identical here";
+}
+
+static void last_words(const struct why_step *step, bool brief, char *out, size_t size) {
+    int64_t kept = why_step_tower(step, step->towers - 1).images, all = step->images;
+    if (kept == WIRE_UNKNOWN_INT || all == WIRE_UNKNOWN_INT)
+        snprintf(out, size, "only the last tower trains");
+    else
+        snprintf(out, size, "%s%lld of %lld images for nothing",
+                 brief ? "" : "only the last tower trains: ", (long long)(all - kept), (long long)all);
+}
+
+void why_rule_words(const struct event_alternative *rule, const struct why_step *step, bool brief, char *out,
+                    size_t size) {
+    const char *name = rule->name;
+    int n = step->towers;
+    char lr[FORMAT_SIZE];
+    *out = 0;
+    if (rule->identical) {
+        snprintf(out, size, "%s", identical_words(name, step));
+    } else if (is(name, "unscoped")) {
+        snprintf(out, size,
+                 brief ? "tower 0 counts %d times" : "sums all losses built so far: tower 0 counts %d times",
+                 n);
+    } else if (is(name, "sum")) {
+        format_short(lr, step->lr * n, 3);
+        if (brief || wire_is_unknown(step->lr))
+            snprintf(out, size, "%d times as far", n);
+        else
+            snprintf(out, size, "the same direction, %d times as far: as if lr were %s", n, lr);
+    } else if (is(name, "last")) {
+        last_words(step, brief, out, size);
+    } else if (is(name, "print-last")) {
+        snprintf(out, size, "%s",
+                 brief ? "only the print is one tower's"
+                       : "the right step; only the printed loss is one tower's");
+    } else if (is(name, "decay-per-tower")) {
+        snprintf(out, size,
+                 brief ? "the decay counts %d times"
+                       : "the decay counts %d times, and the parameters are there once",
+                 n);
+    } else if (is(name, "plain-mean")) {
+        snprintf(out, size, "%s",
+                 brief ? "small shards weigh too much"
+                       : "uneven shards: an image of a small one weighs more");
+    } else if (is(name, "clip-before") && wire_is_unknown(rule->grad_norm)) {
+        snprintf(out, size, "differs when gradients are clipped");
+    } else if (is(name, "clip-before")) {
+        snprintf(out, size, "%s",
+                 brief ? "the average points elsewhere"
+                       : "each gradient cut by itself: the average points elsewhere");
+    }
+}
