@@ -156,6 +156,15 @@ static enum status failed(const char *path, const char *doing, uint64_t bytes) {
                        strerror(errno));
 }
 
+/* Some file systems give up waiting when a signal comes. */
+static bool synced(int fd) {
+    int result;
+    do
+        result = fsync(fd);
+    while (result != 0 && errno == EINTR);
+    return result == 0;
+}
+
 /* A folder's own entry for a name is on the disk only when the folder is synced. */
 static enum status sync_folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -163,12 +172,12 @@ static enum status sync_folder_of(const char *path) {
     if (!folder)
         return status_fail(STATUS_NO_MEMORY, "%s: no memory to save it", path);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool synced = fd >= 0 && fsync(fd) == 0;
+    bool good = fd >= 0 && synced(fd);
     int error = errno;
     if (fd >= 0)
         close(fd);
     enum status status =
-        synced ? STATUS_OK : status_fail(STATUS_IO, "%s: can't sync it: %s", folder, strerror(error));
+        good ? STATUS_OK : status_fail(STATUS_IO, "%s: can't sync it: %s", folder, strerror(error));
     free(folder);
     return status;
 }
@@ -180,9 +189,9 @@ static enum status write_aside(const char *aside, const char *path, const struct
         return failed(aside, "make it", 0);
     enum status status =
         safetensors_write(fd, path, c->words, c->word_count, c->tensors, c->tensor_count, bytes);
-    if (status == STATUS_OK && fsync(fd) != 0)
+    if (status == STATUS_OK && !synced(fd))
         status = failed(path, "bring it to the disk", *bytes);
-    if (close(fd) != 0 && status == STATUS_OK)
+    if (close(fd) != 0 && errno != EINTR && status == STATUS_OK) /* with EINTR it is closed all the same */
         status = failed(path, "close it", *bytes);
     if (status == STATUS_OK && rename(aside, path) != 0)
         status = failed(path, "give it its name", *bytes);

@@ -3,7 +3,8 @@
 # kill_loop ROUNDS: prints what is wrong, nothing when all is well. Works in the current folder.
 kill_loop() {
     local rounds=$1 i wait pid newest out last=-1 step how
-    local options=(--data generated --model softmax --lr 0.01 --batch 16 --steps 100000000 --checkpoint-every 1 --eval-every 0
+    "$TOWERSCOPE" data make few --images 200 >few.out 2>&1 || { cat few.out && return; }
+    local options=(--data few --model softmax --lr 0.01 --batch 16 --steps 100000000 --checkpoint-every 1 --eval-every 0
         --log-every 100000000)
     for ((i = 0; i < rounds; i++)); do
         how=()

@@ -12,8 +12,9 @@ fail() {
     bad=1
 }
 train() { "$TOWERSCOPE" train "$@" </dev/null; }
-small=(--data generated --model softmax --lr 0.01 --batch 32 --eval-every 0)
-larger=(--data generated --model mlp --batch 32 --momentum 0.9 --eval-every 0) # a checkpoint has 2.8 MB
+"$TOWERSCOPE" data make some --images 1000 >out 2>&1 || fail "data make: $(cat out)"
+small=(--data some --model softmax --lr 0.01 --batch 32 --eval-every 0)
+larger=(--data some --model mlp --batch 32 --momentum 0.9 --eval-every 0) # a checkpoint has 2.8 MB
 name() { printf 'runs/%s/checkpoints/step-%08d.safetensors' "$1" "$2"; }
 pieces() { find "runs/$1" -name '*.tmp' 2>/dev/null; }
 
@@ -39,6 +40,9 @@ stops() { # RUN SIGNALS-FUNCTION WORD OPTION...: start, wait for a word on stdou
     "$TOWERSCOPE" train "$run" "$@" >"$run.out" 2>"$run.err" </dev/null &
     pid=$!
     await $pid grep -qs "$word" "$run.out" || fail "$run: no \"$word\": $(cat "$run.out" "$run.err")"
+    train "$run" --resume >"$run.second" 2>&1
+    rc=$?
+    [ $rc = 3 ] && grep -q "live, process $pid" "$run.second" || fail "$run: a second owner: exit $rc: $(cat "$run.second")"
     start=$EPOCHREALTIME
     "$signals" $pid
     wait $pid
@@ -88,7 +92,7 @@ if unshare -Urm true 2>/dev/null; then # a disk that is full, and then is not
     export -f await
     unshare -Urm bash -c '
         mount -t tmpfs -o size=9m tmpfs disk && head -c 4500000 /dev/zero >disk/filler || exit 99
-        "$TOWERSCOPE" train d --runs disk --data generated --model mlp --batch 32 --momentum 0.9 --eval-every 0 \
+        "$TOWERSCOPE" train d --runs disk --data some --model mlp --batch 32 --momentum 0.9 --eval-every 0 \
             --checkpoint-every 1 --steps 150 --keep 1 >disk.out 2>disk.err </dev/null &
         pid=$!
         await $pid grep -qs "No space left on device" disk.err || { kill $pid; exit 98; }
@@ -139,7 +143,7 @@ train steady "${larger[@]}" --towers 3 --steps 14 >out 2>&1 || fail "steady: $(c
 cmp "$(name steady 14)" "$(name pausing 14)" || fail "a pause at step 11 shows in the checkpoint"
 
 # ---- B5: schedule and step number
-plan=("${small[@]}" --lr-decay 0.5 --decay-epochs 0.1 --steps 100 --log-every 1000)
+plan=("${small[@]}" --lr-decay 0.5 --decay-epochs 0.5 --steps 100 --log-every 1000)
 columns() { grep '"event":"step"' "runs/$1/events.jsonl" | sed -E 's/.*"step":([0-9]+),"epoch":([^,]*),"lr":([^,]*),.*"loss":([^,]*),.*/\1 \2 \3 \4/'; }
 train unbroken "${plan[@]}" >out 2>&1 || fail "unbroken: $(cat out)"
 printf '@37 stop\n' >stop.script
