@@ -87,7 +87,7 @@ static size_t float_bytes(size_t floats) {
     return align64(floats * sizeof(float));
 }
 
-enum { NEAR = 4 }; /* images at a time */
+enum { NEAR = 16 }; /* images at a time */
 
 /* Memory of one part of the images, in bytes. */
 struct memory {
