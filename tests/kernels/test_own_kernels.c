@@ -28,22 +28,21 @@ static int taken_by(const char *force, const struct op *ops, int count) {
     return taken;
 }
 
+/* On one thread for an even number of images, on three for an odd one. */
 static void check(const char *force, const struct op *ops, int count, int images, bool quantised) {
     assert_int_equal(taken_by(force, ops, count), count);
-    for (int threads = 1; threads <= 3; threads += 2) {
-        struct op_check one = {.device = "cpu",
-                               .isa = isa_name(tested),
-                               .force = force,
-                               .threads = threads,
-                               .ops = ops,
-                               .count = count,
-                               .images = images,
-                               .tolerance = 1e-5,
-                               .no_input_gradient = threads == 3 && images == 5,
-                               .quantised = quantised,
-                               .seed = (uint64_t)(100 * ops->in.h + ops->in.c)};
-        assert_int_equal(op_check(&one), STATUS_OK);
-    }
+    struct op_check one = {.device = "cpu",
+                           .isa = isa_name(tested),
+                           .force = force,
+                           .threads = images % 2 ? 3 : 1,
+                           .ops = ops,
+                           .count = count,
+                           .images = images,
+                           .tolerance = 1e-5,
+                           .no_input_gradient = images == 5 && ops->kind == OP_CONV,
+                           .quantised = quantised,
+                           .seed = (uint64_t)(100 * ops->in.h + ops->in.c)};
+    assert_int_equal(op_check(&one), STATUS_OK);
 }
 
 static void test_lrn(void **state) {
@@ -55,7 +54,7 @@ static void test_lrn(void **state) {
         struct op none = make_lrn(in, 0, 0.5, 1, 0.75);
         check("lrn", &narrow, 1, 3, false);
         check("lrn", &wide, 1, 5, false);
-        check("lrn", &none, 1, 2, false);
+        check("lrn", &none, 1, 4, false);
     }
     struct op root = make_lrn((struct shape){2, 2, 16}, 4, 1, 0.1, 0.5);
     struct op bare = make_lrn((struct shape){2, 2, 16}, 4, 0, 0.1, 0.75);
@@ -195,7 +194,7 @@ static void test_conv_pool(void **state) {
     for (int channels = 1; channels <= 4; channels++)
         for (int lrn = 0; lrn < 2; lrn++) {
             conv = make_conv((struct shape){9, 7, channels}, 16, 5, 1);
-            check(force, ops, first_block(ops, conv, make_max_pool(conv.out, 3, 2), lrn), 5, false);
+            check(force, ops, first_block(ops, conv, make_max_pool(conv.out, 3, 2), lrn), 5 + lrn, false);
         }
     conv = make_conv((struct shape){24, 24, 3}, 64, 5, 1);
     check(force, ops, first_block(ops, conv, make_max_pool(conv.out, 3, 2), true), 2, false);
