@@ -5,8 +5,6 @@
 
 #include <stdio.h>
 
-enum { ROWS = 48 }; /* images or inputs of a piece */
-
 static int takes(const struct device *device, const struct plan_request *request, char *reason, size_t size) {
     (void)device;
     const struct op *ops = request->ops;
@@ -70,25 +68,31 @@ static struct job job_for(struct stream *stream, const struct plan *plan, const 
     };
 }
 
-/* Do this part's share of `panels` x `rows` pieces, panel by panel. */
-static void do_pieces(const struct job *job, int part, int panels, int rows,
-                      void (*piece)(const struct dense *, int panel, int first, int count)) {
-    int pieces = (rows + ROWS - 1) / ROWS;
-    struct part mine = part_of(panels * pieces, job->parts, part);
-    for (int i = mine.first; i < mine.first + mine.count; i++) {
-        int first = i % pieces * ROWS;
-        piece(&job->dense, i / pieces, first, rows - first < ROWS ? rows - first : ROWS);
-    }
+static int pieces_of(int count, int size) {
+    return (count + size - 1) / size;
 }
 
-static int panels_of(const struct job *job, int columns) {
-    return (columns + job->kernels->width - 1) / job->kernels->width;
+/* Pieces of `size` things that are this part's: the first thing, and how many. */
+static struct part share(const struct job *job, int part, int count, int size) {
+    struct part pieces = part_of(pieces_of(count, size), job->parts, part);
+    int first = pieces.first * size, end = (pieces.first + pieces.count) * size;
+    return (struct part){first, (end < count ? end : count) - first};
 }
 
+/* Columns are shared out where they share out evenly, so that each weight is read by one thread; else images.
+ */
 static enum status forward_part(void *context, int part, int thread) {
     (void)thread;
     const struct job *job = context;
-    do_pieces(job, part, panels_of(job, job->dense.outputs), job->dense.images, job->kernels->forward);
+    const struct dense *d = &job->dense;
+    struct part images = {0, d->images}, columns = {0, d->outputs};
+    enum { IMAGES = 6 };
+    if (pieces_of(d->outputs, job->kernels->width) % job->parts == 0)
+        columns = share(job, part, d->outputs, job->kernels->width);
+    else
+        images = share(job, part, d->images, IMAGES);
+    if (images.count > 0 && columns.count > 0)
+        job->kernels->forward(d, images.first, images.count, columns.first, columns.count);
     return STATUS_OK;
 }
 
@@ -100,27 +104,27 @@ static enum status forward(struct stream *stream, const struct plan *plan, const
 static enum status turn_part(void *context, int part, int thread) {
     (void)thread;
     const struct job *job = context;
-    enum { STRIP = 16 }; /* threads write to lines of their own */
-    struct part strips = part_of((job->dense.outputs + STRIP - 1) / STRIP, job->parts, part);
-    int first = strips.first * STRIP, left = job->dense.outputs - first;
-    job->kernels->turn(&job->dense, first, left < strips.count * STRIP ? left : strips.count * STRIP);
+    enum { LINE = 16 }; /* threads write to cache lines of their own */
+    struct part outputs = share(job, part, job->dense.outputs, LINE);
+    if (outputs.count > 0)
+        job->kernels->turn(&job->dense, outputs.first, outputs.count);
     return STATUS_OK;
 }
 
-static enum status products_part(void *context, int part, int thread) {
+static enum status gradients_part(void *context, int part, int thread) {
     (void)thread;
     const struct job *job = context;
-    const struct dense *d = &job->dense;
-    do_pieces(job, part, panels_of(job, d->outputs), d->inputs, job->kernels->weights_gradient);
-    if (d->dx)
-        do_pieces(job, part, panels_of(job, d->images), d->inputs, job->kernels->input_gradient);
+    enum { LINE = 16 };
+    struct part inputs = share(job, part, job->dense.inputs, LINE);
+    if (inputs.count > 0)
+        job->kernels->gradients(&job->dense, inputs.first, inputs.count);
     return STATUS_OK;
 }
 
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
     struct job job = job_for(stream, plan, args);
     STATUS_TRY(team_run(stream, job.parts, turn_part, &job));
-    return team_run(stream, job.parts, products_part, &job);
+    return team_run(stream, job.parts, gradients_part, &job);
 }
 
 const struct cpu_implementation dense_implementation = {

@@ -2,75 +2,58 @@
 
 #include "kernels/cpu/isa/gemm.h"
 
-/* Lines of the right factor used again and again for all rows before the next ones: they stay in the first
- * cache. */
-enum { DEPTH = 64 };
+enum {
+    DEPTH = 64,  /* lines of the right factor used for all rows before the next ones: they stay in the first
+                    cache */
+    INPUTS = 48, /* whose gradients are made together, while their weights and values are near */
+};
 
-/* c[rows][columns] = a b, `vectors` wide. b and c have room for whole vectors. */
-INLINE void multiply_vectors(struct gemm g, int rows, const int vectors, int depth, const float *a,
-                             const float *b, float *c) {
-    for (int k = 0; k < depth; k += DEPTH) {
-        g.depth = depth - k < DEPTH ? depth - k : DEPTH;
-        g.add = k > 0;
-        gemm_panel(&g, rows, vectors, a + k * g.a_k, b + k * g.b_k, c);
-    }
-}
-
-static void multiply(const struct gemm *g, int rows, int vectors, int depth, const float *a, const float *b,
-                     float *c) {
+/* c[rows][columns] (+)= a b, `vectors` wide. */
+static void multiply(const struct gemm *g, int rows, int vectors, const float *a, const float *b, float *c) {
     switch (vectors) {
 #if GEMM_VECTORS == 4
     case 4:
-        multiply_vectors(*g, rows, 4, depth, a, b, c);
+        gemm_panel(g, rows, 4, a, b, c);
         break;
     case 3:
-        multiply_vectors(*g, rows, 3, depth, a, b, c);
+        gemm_panel(g, rows, 3, a, b, c);
         break;
 #endif
     case 2:
-        multiply_vectors(*g, rows, 2, depth, a, b, c);
+        gemm_panel(g, rows, 2, a, b, c);
         break;
     default:
-        multiply_vectors(*g, rows, 1, depth, a, b, c);
+        gemm_panel(g, rows, 1, a, b, c);
         break;
     }
 }
 
-/* As multiply(), where b and c have only `columns` columns that are no whole vectors: the last, incomplete
- * one is done aside, from a copy of b's with zeros behind. */
-static void multiply_columns(const struct gemm *g, int rows, int columns, int depth, const float *a,
-                             const float *b, float *c) {
-    int whole = columns / VEC, rest = columns % VEC;
-    if (whole)
-        multiply(g, rows, whole, depth, a, b, c);
-    if (!rest)
-        return;
-    b += whole * VEC;
-    c += whole * VEC;
+/* Columns that fill no vector: c = a b with a copy of b's lines, zeros behind. */
+static void multiply_rest(const struct gemm *g, int rows, int columns, int depth, const float *a,
+                          const float *b, float *c) {
     for (int row = 0; row < rows; row += GEMM_ROWS) {
         int some = rows - row < GEMM_ROWS ? rows - row : GEMM_ROWS;
-        float lines[DEPTH * VEC] __attribute__((aligned(64))),
-            sums[GEMM_ROWS * VEC] __attribute__((aligned(64)));
+        float lines[DEPTH * VEC] __attribute__((aligned(64)));
+        float sums[GEMM_ROWS * VEC] __attribute__((aligned(64)));
         for (int k = 0; k < depth; k += DEPTH) {
             int few = depth - k < DEPTH ? depth - k : DEPTH;
             for (int i = 0; i < few; i++)
-                vec_store(lines + i * VEC, vec_load_some(b + (k + i) * g->b_k, rest));
+                vec_store(lines + i * VEC, vec_load_some(b + (k + i) * g->b_k, columns));
             struct gemm part = {g->a_row, g->a_k, VEC, VEC, few, k > 0};
             gemm_panel(&part, some, 1, a + row * g->a_row + k * g->a_k, lines, sums);
         }
         for (int r = 0; r < some; r++)
-            vec_store_some(c + (row + r) * g->c_row, vec_load(sums + r * VEC), rest);
+            vec_store_some(c + (row + r) * g->c_row, vec_load(sums + r * VEC), columns);
     }
 }
 
-static int panel_columns(int panel, int columns) {
-    int left = columns - panel * GEMM_WIDTH;
-    return left < GEMM_WIDTH ? left : GEMM_WIDTH;
+static int at_most(int left, int width) {
+    return left < width ? left : width;
 }
 
-static void add_bias(const struct dense *d, float *y, const float *bias, int columns) {
+static void finish(const struct dense *d, float *y, const float *bias, int columns) {
     for (int c = 0; c < columns; c += VEC) {
-        int some = columns - c < VEC ? columns - c : VEC;
+        int some = at_most(columns - c, VEC);
         vec v = vec_load_some(y + c, some);
         if (bias)
             v += vec_load_some(bias + c, some);
@@ -78,16 +61,26 @@ static void add_bias(const struct dense *d, float *y, const float *bias, int col
     }
 }
 
-static void forward(const struct dense *d, int panel, int first, int count) {
-    int column = panel * GEMM_WIDTH, columns = panel_columns(panel, d->outputs);
+/* Some lines of the weights at a time, for all columns and images: they are read once, in the order in which
+ * they lie. */
+static void forward(const struct dense *d, int first, int count, int column, int columns) {
+    const float *x = d->x + (size_t)first * (size_t)d->inputs, *w = d->w + column;
     float *y = d->y + (size_t)first * (size_t)d->outputs + column;
+    int whole = columns / VEC * VEC;
     struct gemm g = {.a_row = d->inputs, .a_k = 1, .b_k = d->outputs, .c_row = d->outputs};
-    multiply_columns(&g, count, columns, d->inputs, d->x + (size_t)first * (size_t)d->inputs, d->w + column,
-                     y);
+    for (int k = 0; k < d->inputs; k += DEPTH) {
+        g.depth = at_most(d->inputs - k, DEPTH);
+        g.add = k > 0;
+        for (int c = 0; c < whole; c += GEMM_WIDTH)
+            multiply(&g, count, at_most(whole - c, GEMM_WIDTH) / VEC, x + k,
+                     w + (size_t)k * (size_t)d->outputs + c, y + c);
+    }
+    if (whole < columns)
+        multiply_rest(&g, count, columns - whole, d->inputs, x, w + whole, y + whole);
     if (!d->bias && !d->relu)
         return;
     for (int row = 0; row < count; row++)
-        add_bias(d, y + (size_t)row * (size_t)d->outputs, d->bias ? d->bias + column : NULL, columns);
+        finish(d, y + (size_t)row * (size_t)d->outputs, d->bias ? d->bias + column : NULL, columns);
 }
 
 static void turn(const struct dense *d, int first, int count) {
@@ -114,30 +107,49 @@ static void turn(const struct dense *d, int first, int count) {
             d->turned[(size_t)column * (size_t)d->turned_images + (size_t)n] = 0;
 }
 
-static void weights_gradient(const struct dense *d, int panel, int first, int count) {
-    int column = panel * GEMM_WIDTH;
+static void weights_gradient(const struct dense *d, int first, int count) {
+    int whole = d->outputs / VEC * VEC;
+    const float *x = d->x + first;
+    float *dw = d->dw + (size_t)first * (size_t)d->outputs;
     struct gemm g = {.a_row = 1, .a_k = d->inputs, .b_k = d->outputs, .c_row = d->outputs};
-    multiply_columns(&g, count, panel_columns(panel, d->outputs), d->images, d->x + first, d->dy + column,
-                     d->dw + (size_t)first * (size_t)d->outputs + column);
+    for (int c = 0; c < whole; c += GEMM_WIDTH)
+        for (int n = 0; n < d->images; n += DEPTH) {
+            g.depth = at_most(d->images - n, DEPTH);
+            g.add = n > 0;
+            multiply(&g, count, at_most(whole - c, GEMM_WIDTH) / VEC, x + (size_t)n * (size_t)d->inputs,
+                     d->dy + (size_t)n * (size_t)d->outputs + c, dw + c);
+        }
+    if (whole < d->outputs)
+        multiply_rest(&g, count, d->outputs - whole, d->images, x, d->dy + whole, dw + whole);
 }
 
-/* dx turned, for a few inputs at a time: sums[input][image] = sum over outputs of w[input][output]
- * dy[image][output].
- */
-static void input_gradient(const struct dense *d, int panel, int first, int count) {
-    enum { INPUTS = 48 };
+/* dx turned: sums[input][image] = sum over outputs of w[input][output] dy[image][output]. */
+static void input_gradient(const struct dense *d, int first, int count) {
     float sums[INPUTS * GEMM_WIDTH] __attribute__((aligned(64)));
-    int image = panel * GEMM_WIDTH, images = panel_columns(panel, d->images);
+    const float *w = d->w + (size_t)first * (size_t)d->outputs;
     struct gemm g = {.a_row = d->outputs, .a_k = 1, .b_k = d->turned_images, .c_row = GEMM_WIDTH};
-    for (int input = first; input < first + count; input += INPUTS) {
-        int some = first + count - input < INPUTS ? first + count - input : INPUTS;
-        multiply(&g, some, (images + VEC - 1) / VEC, d->outputs, d->w + (size_t)input * (size_t)d->outputs,
-                 d->turned + image, sums);
+    for (int image = 0; image < d->images; image += GEMM_WIDTH) {
+        int images = at_most(d->images - image, GEMM_WIDTH);
+        for (int k = 0; k < d->outputs; k += DEPTH) {
+            g.depth = at_most(d->outputs - k, DEPTH);
+            g.add = k > 0;
+            multiply(&g, count, (images + VEC - 1) / VEC, w + k,
+                     d->turned + (size_t)k * (size_t)d->turned_images + image, sums);
+        }
         for (int n = 0; n < images; n++) {
-            float *dx = d->dx + (size_t)(image + n) * (size_t)d->inputs + (size_t)input;
-            for (int i = 0; i < some; i++)
+            float *dx = d->dx + (size_t)(image + n) * (size_t)d->inputs + (size_t)first;
+            for (int i = 0; i < count; i++)
                 dx[i] = sums[i * GEMM_WIDTH + n];
         }
+    }
+}
+
+static void gradients(const struct dense *d, int first, int count) {
+    for (int input = first; input < first + count; input += INPUTS) {
+        int some = at_most(first + count - input, INPUTS);
+        weights_gradient(d, input, some);
+        if (d->dx)
+            input_gradient(d, input, some);
     }
 }
 
@@ -145,6 +157,5 @@ const struct dense_kernels ISA_SYMBOL(dense_kernels) = {
     .width = GEMM_WIDTH,
     .forward = forward,
     .turn = turn,
-    .weights_gradient = weights_gradient,
-    .input_gradient = input_gradient,
+    .gradients = gradients,
 };

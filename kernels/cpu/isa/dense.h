@@ -18,15 +18,13 @@ struct dense {
 };
 
 struct dense_kernels {
-    int width; /* of a panel: as many columns as one product does at once */
-    /* y[image][columns of a panel] for `count` images. */
-    void (*forward)(const struct dense *d, int panel, int first, int count);
-    /* dy where y > 0 (with a ReLU), db and turned, for `count` outputs from `first`: before the next two. */
+    int width; /* columns that one product does at once: where a range of columns may begin */
+    /* y[image][column] for `count` images from `first` and `columns` columns from `column`. */
+    void (*forward)(const struct dense *d, int first, int count, int column, int columns);
+    /* dy where y > 0 (with a ReLU), db and turned, for `count` outputs from `first`: before the next one. */
     void (*turn)(const struct dense *d, int first, int count);
-    /* dw[input][columns of a panel] for `count` inputs. */
-    void (*weights_gradient)(const struct dense *d, int panel, int first, int count);
-    /* dx[images of a panel][input] for `count` inputs. */
-    void (*input_gradient)(const struct dense *d, int panel, int first, int count);
+    /* dw and dx of `count` inputs from `first`. */
+    void (*gradients)(const struct dense *d, int first, int count);
 };
 
 ISA_DECLARE(const struct dense_kernels, dense_kernels);
