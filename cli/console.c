@@ -2,9 +2,11 @@
 
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "tui/config.h"
+#include "tui/line_mode.h"
 
 static const struct {
     const char *name, *value, *sentence;
@@ -57,9 +59,25 @@ enum status console_option(struct app_options *options, int argc, char **argv, i
     return STATUS_OK;
 }
 
+static bool print_line(void *context, const char *line) {
+    (void)context;
+    for (const unsigned char *c = (const unsigned char *)line; *c; c++)
+        putchar(*c < ' ' || *c == 127 ? '?' : *c);
+    return putchar('\n') != EOF && fflush(stdout) == 0;
+}
+
+/* A terminal that can't place a cursor still gets lines. */
+static enum status show_lines(struct feed *feed) {
+    enum { SECONDS = 5 };
+    printf("%s: here is a line each %d seconds; ^C ends it, the run goes on\n", status_text(), SECONDS);
+    return line_mode_run(feed, SECONDS, print_line, NULL);
+}
+
 int console_show(struct feed *feed, const struct app_options *options) {
     struct console_farewell farewell;
     enum status status = console_run(feed, options, &farewell);
+    if (status == STATUS_UNSUPPORTED && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+        status = show_lines(feed);
     feed_close(feed);
     if (farewell.gone)
         return EXIT_DONE;
