@@ -232,6 +232,23 @@ static void terminals(void **state) {
     }
 }
 
+/* No cursor to place: lines, to the end of the run. */
+static void dumb_terminal(void **state) {
+    (void)state;
+    static const char *const dumb[] = {"TERM=dumb", NULL}, *const unset[] = {"TERM", NULL};
+    for (int i = 0; i < 2; i++) {
+        const char *argv[] = {program(), "replay", record, "--speed", "100", NULL};
+        struct vt *vt = vt_start(24, 120, argv, i ? unset : dumb);
+        assert_non_null(vt);
+        assert_true(vt_wait_text(vt, "a line each", 10));
+        assert_true(vt_wait_text(vt, "step 600", 20));
+        assert_true(vt_shows(vt, "   towers "));
+        expect_exit(vt, 5, 0);
+        assert_true(vt_is_restored(vt));
+        vt_end(vt);
+    }
+}
+
 static void no_terminal(void **state) {
     (void)state;
     char command[4096];
@@ -283,13 +300,13 @@ static int make_records(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(draws),           cmocka_unit_test(signals),
-        cmocka_unit_test(crashes),         cmocka_unit_test(interrupt_key),
-        cmocka_unit_test(hang_up),         cmocka_unit_test(suspend_and_continue),
-        cmocka_unit_test(sizes),           cmocka_unit_test(storm_of_sizes),
-        cmocka_unit_test(exported_size),   cmocka_unit_test(terminals),
-        cmocka_unit_test(no_terminal),     cmocka_unit_test(key_latency),
-        cmocka_unit_test(plays_and_seeks),
+        cmocka_unit_test(draws),         cmocka_unit_test(signals),
+        cmocka_unit_test(crashes),       cmocka_unit_test(interrupt_key),
+        cmocka_unit_test(hang_up),       cmocka_unit_test(suspend_and_continue),
+        cmocka_unit_test(sizes),         cmocka_unit_test(storm_of_sizes),
+        cmocka_unit_test(exported_size), cmocka_unit_test(terminals),
+        cmocka_unit_test(no_terminal),   cmocka_unit_test(dumb_terminal),
+        cmocka_unit_test(key_latency),   cmocka_unit_test(plays_and_seeks),
     };
     return cmocka_run_group_tests(tests, make_records, NULL);
 }
