@@ -114,13 +114,13 @@ static void print_table(const struct listing *list) {
     printf("%-*s  %-10s  %10s  %6s  %10s  %s\n", width, "name", "state", "step", "towers", "loss", "folder");
     for (int i = 0; i < list->count; i++) {
         const struct run_summary *run = &list->runs[i];
-        char step[24] = "-", towers[24] = "-", loss[40] = "-", folder[PATH_MAX], state[40];
+        char step[24] = "-", towers[24] = "-", loss[32] = "-", folder[PATH_MAX], state[40];
         if (run->step != WIRE_UNKNOWN_INT)
             snprintf(step, sizeof step, "%lld", (long long)run->step);
         if (run->towers != WIRE_UNKNOWN_INT)
             snprintf(towers, sizeof towers, "%lld", (long long)run->towers);
         if (!wire_is_unknown(run->loss))
-            snprintf(loss, sizeof loss, "%.4f", run->loss);
+            text_loss(run->loss, loss);
         text_printable(folder, sizeof folder, run->folder);
         text_printable(state, sizeof state, run->state);
         printf("%-*s  %-10s  %10s  %6s  %10s  %s\n", width, run->name, state, step, towers, loss, folder);

@@ -1,6 +1,8 @@
 #include "engine/base/printable.h"
 
+#include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 int32_t text_next(const char **text) {
@@ -68,4 +70,14 @@ size_t text_utf8(char *out, size_t size, const char *text) {
 
 size_t text_printable(char *out, size_t size, const char *text) {
     return copy(out, size, text, true);
+}
+
+const char *text_loss(double value, char out[32]) {
+    if (!isfinite(value))
+        snprintf(out, 32, "not finite");
+    else if (fabs(value) < 1e5)
+        snprintf(out, 32, "%.4f", value);
+    else
+        snprintf(out, 32, "%.4e", value);
+    return out;
 }

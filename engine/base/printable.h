@@ -17,4 +17,8 @@ size_t text_utf8(char *out, size_t size, const char *text);
  * direction become '?' (a tab and a newline become a space). */
 size_t text_printable(char *out, size_t size, const char *text);
 
+/* A loss as a person reads it, into out[32]: 4 decimals, from 100,000 on 5 significant digits, "not finite".
+ * Returns out. */
+const char *text_loss(double value, char out[32]);
+
 #endif

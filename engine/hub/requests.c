@@ -112,6 +112,7 @@ static void answer(struct hub *hub, struct peer *peer, const struct command *com
 }
 
 static void status_words(const struct hub *hub, const struct hub_summary *s, char *out, size_t size) {
+    char loss[32];
     int n = snprintf(out, size, "%s: %s, step %" PRId64, hub->options.run.name, s->state, s->step);
     if (s->planned != WIRE_UNKNOWN_INT && n > 0 && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, " of %" PRId64, s->planned);
@@ -119,8 +120,8 @@ static void status_words(const struct hub *hub, const struct hub_summary *s, cha
         n += snprintf(out + n, size - (size_t)n, ", %" PRId64 " tower%s", s->towers,
                       s->towers == 1 ? "" : "s");
     if (!wire_is_unknown(s->loss) && n > 0 && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, ", loss %.4f, lr %g, %.0f images/s", s->loss, s->lr,
-                      s->images_per_second);
+        n += snprintf(out + n, size - (size_t)n, ", loss %s, lr %g, %.0f images/s", text_loss(s->loss, loss),
+                      s->lr, s->images_per_second);
     if (s->applied[0] && n > 0 && (size_t)n < size)
         snprintf(out + n, size - (size_t)n, ", under the wrong rule %s", s->applied);
 }

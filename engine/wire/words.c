@@ -40,6 +40,13 @@ static void say_number(struct sentence *s, const char *before, double value, con
     say(s, "%s%s%s", before, number, after);
 }
 
+/* The same for a loss. */
+static void say_loss(struct sentence *s, const char *before, double value) {
+    char number[32];
+    if (!wire_is_unknown(value))
+        say(s, "%s%s", before, text_loss(value, number));
+}
+
 static void say_integer(struct sentence *s, const char *before, int64_t value, const char *after) {
     if (value != WIRE_UNKNOWN_INT)
         say(s, "%s%" PRId64 "%s", before, value, after);
@@ -69,9 +76,9 @@ static void run_start_words(struct sentence *s, const struct event_run_start *e)
 
 static void step_words(struct sentence *s, const struct event_step *e) {
     say_integer(s, "step ", e->step, "");
-    say_number(s, ": loss ", e->loss, "%.4f", 1, "");
-    say_number(s, " = cross-entropy ", e->cross_entropy, "%.4f", 1, "");
-    say_number(s, " + weight decay ", e->weight_decay, "%.4f", 1, "");
+    say_loss(s, ": loss ", e->loss);
+    say_loss(s, " = cross-entropy ", e->cross_entropy);
+    say_loss(s, " + weight decay ", e->weight_decay);
     say_number(s, ", gradient ", e->grad_norm, "%.4g", 1, "");
     say_number(s, ", ", e->images_per_second, "%.0f", 1, " images/s");
     say_text(s, ", under the wrong rule ", e->applied, "");
@@ -81,7 +88,7 @@ static int eval_words(struct sentence *s, const struct event_eval *e) {
     say_number(s, "precision ", e->precision, "%.2f", 100, " %");
     if (e->correct != WIRE_UNKNOWN_INT && e->images != WIRE_UNKNOWN_INT)
         say(s, " (%" PRId64 " of %" PRId64 " test images)", e->correct, e->images);
-    say_number(s, ", loss ", e->loss, "%.4f", 1, "");
+    say_loss(s, ", loss ", e->loss);
     say_text(s, ", ", e->averaged ? "averaged parameters" : "parameters as they are", "");
     return isfinite(e->loss) || wire_is_unknown(e->loss) ? 0 : 1;
 }
@@ -106,8 +113,13 @@ static int command_words(struct sentence *s, const struct event_command *e) {
 
 static int alarm_words(struct sentence *s, const struct event_alarm *e) {
     say(s, "%s", e->text ? e->text : "");
-    say_text(s, " [", e->tensor, "]");
-    say_integer(s, " [tower ", e->tower, "]");
+    /* most alarms name both in their text */
+    char tower[32];
+    snprintf(tower, sizeof tower, "tower %" PRId64, e->tower);
+    if (e->tensor && !(e->text && strstr(e->text, e->tensor)))
+        say_text(s, " [", e->tensor, "]");
+    if (e->tower != WIRE_UNKNOWN_INT && !(e->text && strstr(e->text, tower)))
+        say(s, " [%s]", tower);
     return is(e->level, "error") ? 2 : is(e->level, "warning") ? 1 : 0;
 }
 
