@@ -67,7 +67,8 @@ REF_OBJ := $(REF_SRC:%.c=$(B)/%.f32.o) $(REF_SRC:%.c=$(B)/%.f64.o)
 ISAS := avx512 avx2 plain
 ISA_OBJ := $(foreach i,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(i).o))
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
-GEN_OBJ := $(B)/gen/models.o
+GEN_OBJ := $(B)/gen/models.o $(B)/gen/lessons.o
+LESSONS := $(sort $(wildcard cli/lessons/*.lesson))
 LIB := $(B)/libtowerscope.a
 
 TEST_SRC := $(wildcard tests/*/test_*.c)
@@ -120,6 +121,14 @@ $(B)/gen/models.c: engine/model/embed.sh $(MODELS)
 	$(call say,GEN,$@)
 	$(Q)bash engine/model/embed.sh $(MODELS) > $@.tmp && mv $@.tmp $@
 $(B)/gen/models.o: $(B)/gen/models.c
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+
+# the lessons, likewise
+$(B)/gen/lessons.c: cli/lessons/embed.sh $(LESSONS)
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)bash cli/lessons/embed.sh $(LESSONS) > $@.tmp && mv $@.tmp $@
+$(B)/gen/lessons.o: $(B)/gen/lessons.c cli/lesson.h
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
 $(LIB): $(PLAIN_OBJ) $(REF_OBJ) $(ISA_OBJ) $(GEN_OBJ)

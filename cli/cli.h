@@ -32,6 +32,7 @@ int command_diff(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_engine(int argc, char **argv);
 int command_eval(int argc, char **argv);
+int command_lesson(int argc, char **argv);
 int command_ls(int argc, char **argv);
 int command_protocol(int argc, char **argv);
 int command_replay(int argc, char **argv);

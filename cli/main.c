@@ -12,6 +12,7 @@ static const struct subcommand subcommands[] = {
     {"ctl", command_ctl, "one command to a live run"},
     {"ls", command_ls, "the runs there are, and how they stand"},
     {"replay", command_replay, "the console on a recorded run: play, seek, speed"},
+    {"lesson", command_lesson, "guided tours: why a tower adds up its losses, and what if not"},
     {"eval", command_eval, "precision of a run or a checkpoint on the test images"},
     {"diff", command_diff, "two records compared"},
     {"data", command_data, "verify, make and look at data sets"},

@@ -56,6 +56,7 @@ struct app {
     struct view_orders question;   /* MODE_CONFIRM: what is asked, and the commands that "y" sends */
     char queue[QUEUE][ORDER_TEXT]; /* commands that wait for the one under way */
     int queued;
+    size_t guided; /* the guide's keys that were pressed */
 };
 
 struct app *app_new(const struct app_options *options) {
@@ -462,6 +463,8 @@ enum app_wish app_key(struct app *app, int key, const struct run_state *state, d
     }
     if (app->mode == MODE_CONFIRM)
         return confirm(app, key, state, now);
+    if (app->options.guide && (key == PRESS_ENTER || key == 'n'))
+        return app->options.guide->done ? APP_LEAVE : APP_GO_ON;
     return act(app, keymap_action(&app->options.keymap, key, where(app)), state, now);
 }
 
@@ -509,6 +512,43 @@ static void draw_message(struct app *app, struct canvas *canvas, const struct fr
         draw_calm(app, canvas, box, state);
 }
 
+/* The guide's words take the lower part of the screen. */
+static void draw_guide(const struct app *app, struct canvas *canvas, struct frame_layout *frame) {
+    const struct guide *guide = app->options.guide;
+    int margin = canvas->cols >= 24 ? 1 : 0, cols = canvas->cols - 2 * margin, rows = 0;
+    for (const char *at = guide->text; *at && cols > 0; rows++) {
+        size_t bytes = text_fit(at, cols);
+        at += bytes + strspn(at + bytes, " ");
+    }
+    rows = rows > frame->body.rows / 2 ? frame->body.rows / 2 : rows;
+    if (rows < 1)
+        return;
+    frame->body.rows -= rows + 1;
+    struct box box = {frame->body.row + frame->body.rows, 0, 1, canvas->cols};
+    scene_rule(canvas, box);
+    canvas_print(canvas, box.row, margin + 2, cols - 2, STYLE_KEY,
+                 guide->done ? " the end: enter leaves, or look around " : " %d of %d: enter or n goes on ",
+                 guide->part, guide->parts);
+    const char *at = guide->text;
+    for (int row = 1; row <= rows && *at; row++) {
+        char part[512];
+        size_t bytes = text_fit(at, cols);
+        snprintf(part, sizeof part, "%.*s", row == rows ? (int)sizeof part - 1 : (int)bytes, at);
+        canvas_text(canvas, box.row + row, margin, cols, STYLE_STRONG, part);
+        at += bytes + strspn(at + bytes, " ");
+    }
+}
+
+/* The keys of the guide, each once. */
+static void follow_guide(struct app *app, const struct run_state *state, double now) {
+    const char *keys = app->options.guide ? app->options.guide->keys : "";
+    while (keys[app->guided]) {
+        char key = keys[app->guided++];
+        int press = key == '<' ? PRESS_LEFT : key == '>' ? PRESS_RIGHT : key;
+        (void)act(app, keymap_action(&app->options.keymap, press, where(app)), state, now);
+    }
+}
+
 static void draw_footer(const struct app *app, struct canvas *canvas, struct box box,
                         const struct run_state *state) {
     bool ours = state->control.kind != EVENT_CONTROL || state->control.control.yours;
@@ -528,6 +568,7 @@ static void draw_footer(const struct app *app, struct canvas *canvas, struct box
 double app_draw(struct app *app, struct canvas *canvas, const struct run_state *state, uint64_t generation,
                 double now) {
     hear_command(app, state, now);
+    follow_guide(app, state, now);
     struct view_orders orders = {.count = 0};
     bool moving = !strcmp(state->phase, "training");
     double next = shown_update(&app->shown, state, generation, now,
@@ -544,6 +585,8 @@ double app_draw(struct app *app, struct canvas *canvas, const struct run_state *
                           &app->options.preferences,
                           *app->waiting ? app->waiting : NULL,
                           app->quiet};
+    if (app->options.guide)
+        draw_guide(app, canvas, &frame);
     if (may_command(app, state) && !app->help)
         screens_due(&app->screens, app->screen, &scene, &orders);
     queue_orders(app, &orders);

@@ -11,12 +11,21 @@
 
 struct app;
 
+/* A guided tour that is shown below the screen; Enter and n go on. The app only reads it. */
+struct guide {
+    char text[1600];
+    char keys[128]; /* pressed for the person, all parts' so far */
+    int part, parts;
+    bool done;
+};
+
 /* What the console is on, as far as the person is concerned. */
 struct app_options {
-    const char *run;     /* its name, for the header before the run says it */
-    const char *waiting; /* what it waits for before the first event: "the engine to start" */
-    bool replay;         /* a record: no commands */
-    bool watch;          /* may not send commands */
+    const char *run;           /* its name, for the header before the run says it */
+    const char *waiting;       /* what it waits for before the first event: "the engine to start" */
+    const struct guide *guide; /* NULL: none */
+    bool replay;               /* a record: no commands */
+    bool watch;                /* may not send commands */
     struct preferences preferences;
     struct keymap keymap;
 };
@@ -26,6 +35,7 @@ enum app_wish {
     APP_NOTHING,
     APP_COMMAND, /* send app_text() to the run; app_sent tells how that went */
     APP_CONTROL, /* client_control(app_text()) */
+    APP_GO_ON,   /* the guide's next part */
     APP_MOVE,    /* move in the record: app_move() */
     APP_RESTYLE, /* the preferences have changed: term_restyle, then draw everything */
     APP_LEAVE,

@@ -120,6 +120,11 @@ static void carry_out(struct console *console, enum app_wish wish, double now) {
     switch (wish) {
     case APP_NOTHING:
         break;
+    case APP_GO_ON:
+        if (feed->ops->go_on && feed->ops->go_on(feed) != STATUS_OK)
+            app_say(console->app, STYLE_ALARM, status_text(), now);
+        console->dirty = true;
+        break;
     case APP_LEAVE:
         parting = app_parting(console->app, feed->state);
         if (parting && feed->ops->command)

@@ -351,7 +351,7 @@ static void close_replay(struct feed *feed) {
 }
 
 static const struct feed_ops ops = {pump, fd,   wants_write, wait_seconds, status_of,
-                                    NULL, NULL, move,        close_replay};
+                                    NULL, NULL, move,        close_replay, NULL};
 
 static enum status open_replay(struct replay *replay, const char *path) {
     replay->base.state = state_new();
