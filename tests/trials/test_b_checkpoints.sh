@@ -18,6 +18,9 @@ larger=(--data some --model mlp --batch 32 --momentum 0.9 --eval-every 0) # a ch
 name() { printf 'runs/%s/checkpoints/step-%08d.safetensors' "$1" "$2"; }
 pieces() { find "runs/$1" -name '*.tmp' 2>/dev/null; }
 
+# nothing that was detached outlives a trial that failed
+trap '"$TOWERSCOPE" ctl quiet stop >/dev/null 2>&1; "$TOWERSCOPE" ctl e stop >/dev/null 2>&1' EXIT
+
 # Wait until a command succeeds; the process must live on meanwhile, or have ended well after it.
 await() { # PID COMMAND...
     local pid=$1 i
@@ -68,6 +71,21 @@ stops evaluating 'precision @ 1' once "${small[@]}" --model cifar10 --batch 4 --
 stops beginning '^run ' once "${small[@]}" --model cifar10 --batch 512 --steps 100000
 stops saving 'saved' thrice "${larger[@]}" --checkpoint-every 1 --steps 1000000
 
+# paused, and in a process of its own
+"$TOWERSCOPE" run quiet --detach "${small[@]}" --steps 100000000 >out 2>&1 || fail "run --detach: $(cat out)"
+"$TOWERSCOPE" ctl quiet pause >out 2>&1 || fail "ctl pause: $(cat out)"
+pid=$(tr -dc 0-9 <runs/quiet/lock)
+kill -TERM "$pid"
+for ((i = 0; i < 500; i++)); do
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.02
+done
+kill -0 "$pid" 2>/dev/null && fail "a paused run does not end at SIGTERM"
+"$TOWERSCOPE" eval quiet >out 2>&1 || fail "a paused run saved: $(cat out)"
+step=$(sed -n '1s/.* after \([0-9]*\) steps.*/\1/p' out)
+train quiet --resume --steps $((step + 1)) >out 2>&1 || fail "a run that was paused: $(cat out)"
+[ -f "$(name quiet $((step + 1)))" ] || fail "a run that was paused saved nothing after the resume"
+
 # ---- B3: no room to save
 (
     ulimit -f 1500
@@ -100,7 +118,22 @@ if unshare -Urm true 2>/dev/null; then # a disk that is full, and then is not
         rm disk/filler
         wait $pid || exit 96
         "$TOWERSCOPE" eval d --runs disk >/dev/null || exit 95
-        "$TOWERSCOPE" eval d --runs disk | grep -q "after 150 steps" || exit 94' </dev/null
+        "$TOWERSCOPE" eval d --runs disk | grep -q "after 150 steps" || exit 94
+        # the same by command
+        rm -r disk/d
+        "$TOWERSCOPE" run e --runs disk --detach --data some --model mlp --batch 32 --momentum 0.9 --eval-every 0 \
+            --checkpoint-every 0 --steps 100000000 >disk.out 2>disk.err || exit 93
+        "$TOWERSCOPE" ctl e save >>disk.out 2>>disk.err || exit 92
+        head -c 4500000 /dev/zero >disk/filler
+        "$TOWERSCOPE" ctl e save >>disk.out 2>full.err
+        [ $? = 3 ] && grep -q "No space left on device" full.err || exit 91
+        "$TOWERSCOPE" eval e --runs disk >/dev/null || exit 90
+        rm disk/filler
+        "$TOWERSCOPE" ctl e save >>disk.out 2>>disk.err || exit 89
+        "$TOWERSCOPE" ctl e stop >>disk.out 2>>disk.err || exit 88
+        pid=$(tr -dc 0-9 <disk/e/lock)
+        for ((i = 0; i < 500; i++)); do kill -0 "$pid" 2>/dev/null || break; sleep 0.02; done
+        "$TOWERSCOPE" eval e --runs disk >/dev/null || exit 87' </dev/null
     rc=$?
     [ $rc = 0 ] || fail "a full disk: $rc: $(tail -n 3 disk.out disk.err)"
 fi
@@ -204,4 +237,4 @@ train classes --resume --steps 4 --data hundred >out 2>err
 rc=$?
 [ $rc = 1 ] && grep -q 'softmax_linear/weights is F32 \[1728, 10\]; the model softmax needs F32 \[1728, 100\]' err || fail "100 classes: exit $rc: $(cat err)"
 
-[ $bad = 0 ]
+exit $bad
