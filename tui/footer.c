@@ -23,7 +23,13 @@ static const struct {
 } hinted[] = {
     {ACTION_TOWERS, ACTION_NONE, 8, 0, false},
     {ACTION_WHY, ACTION_NONE, 9, 0, false},
+    {ACTION_LAYERS, ACTION_NONE, 10, 0, false},
+    {ACTION_DEVICES, ACTION_NONE, 11, 0, false},
+    {ACTION_IMAGES, ACTION_NONE, 12, 0, false},
+    {ACTION_SCALING, ACTION_NONE, 13, 0, false},
     {ACTION_LOG, ACTION_NONE, 7, 0, false},
+    {ACTION_AGAIN, ACTION_NONE, 3, 1, true},
+    {ACTION_CONFUSION, ACTION_NONE, 3, 1, false},
     {ACTION_WHY_NEXT, ACTION_WHY_BACK, 2, 1, false},
     {ACTION_WHY_RUN, ACTION_NONE, 3, 1, true},
     {ACTION_WHY_SCOPE, ACTION_NONE, 3, 1, false},

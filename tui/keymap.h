@@ -32,6 +32,10 @@ enum action {
     /* screens */
     ACTION_TOWERS,
     ACTION_WHY,
+    ACTION_LAYERS,
+    ACTION_DEVICES,
+    ACTION_IMAGES,
+    ACTION_SCALING,
     ACTION_LOG,
     ACTION_HELP,
     /* the run */
@@ -69,6 +73,9 @@ enum action {
     ACTION_WHY_APPLY,
     ACTION_WHY_RESTORE,
     ACTION_WHY_REWIND,
+    /* the Images screen */
+    ACTION_AGAIN,
+    ACTION_CONFUSION,
     /* a record */
     ACTION_PLAY,
     ACTION_BACK,
@@ -91,13 +98,15 @@ enum {
     WHERE_REPLAY = 2,
     WHERE_BOTH = 3,
     WHERE_ON_WHY = 4,
-    WHERE_SCREENS = WHERE_ON_WHY,
+    WHERE_ON_IMAGES = 8,
+    WHERE_SCREENS = WHERE_ON_WHY | WHERE_ON_IMAGES,
 };
 
 enum key_group {
     GROUP_SCREENS,
     GROUP_RUN,
     GROUP_WHY,
+    GROUP_IMAGES,
     GROUP_RECORD,
     GROUP_CURVES,
     GROUP_MOVING,

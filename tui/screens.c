@@ -2,12 +2,18 @@
 
 #include <string.h>
 
+#include "tui/view_scaling.h"
+
 static const struct {
     enum action action;
     unsigned where;
 } table[SCREENS] = {
     [SCREEN_TOWERS] = {ACTION_TOWERS, 0},
     [SCREEN_WHY] = {ACTION_WHY, WHERE_ON_WHY},
+    [SCREEN_LAYERS] = {ACTION_LAYERS, 0},
+    [SCREEN_DEVICES] = {ACTION_DEVICES, 0},
+    [SCREEN_IMAGES] = {ACTION_IMAGES, WHERE_ON_IMAGES},
+    [SCREEN_SCALING] = {ACTION_SCALING, 0},
     [SCREEN_LOG] = {ACTION_LOG, 0},
 };
 
@@ -45,6 +51,12 @@ bool screens_act(struct screens *screens, enum screen screen, enum action action
     switch (screen) {
     case SCREEN_WHY:
         return why_view_act(&screens->why, action, scene, replay, orders);
+    case SCREEN_LAYERS:
+        return layers_view_act(&screens->layers, action);
+    case SCREEN_DEVICES:
+        return devices_view_act(&screens->devices, action);
+    case SCREEN_IMAGES:
+        return images_view_act(&screens->images, action, scene, replay, orders);
     default:
         return false;
     }
@@ -54,9 +66,28 @@ void screens_due(struct screens *screens, enum screen screen, const struct scene
                  struct view_orders *orders) {
     if (screen == SCREEN_WHY)
         why_view_due(&screens->why, scene, orders);
+    if (screen == SCREEN_IMAGES)
+        images_view_due(&screens->images, scene, orders);
 }
 
 void screens_draw(struct screens *screens, enum screen screen, const struct scene *scene, struct box body) {
-    if (screen == SCREEN_WHY)
+    switch (screen) {
+    case SCREEN_WHY:
         why_view_draw(&screens->why, scene, body);
+        break;
+    case SCREEN_LAYERS:
+        layers_view_draw(&screens->layers, scene, body);
+        break;
+    case SCREEN_DEVICES:
+        devices_view_draw(&screens->devices, scene, body);
+        break;
+    case SCREEN_IMAGES:
+        images_view_draw(&screens->images, scene, body);
+        break;
+    case SCREEN_SCALING:
+        scaling_draw(scene, body);
+        break;
+    default:
+        break;
+    }
 }

@@ -3,12 +3,27 @@
 #ifndef TOWERSCOPE_TUI_SCREENS_H
 #define TOWERSCOPE_TUI_SCREENS_H
 
+#include "tui/view_devices.h"
+#include "tui/view_images.h"
+#include "tui/view_layers.h"
 #include "tui/view_why.h"
 
-enum screen { SCREEN_TOWERS, SCREEN_WHY, SCREEN_LOG, SCREENS };
+enum screen {
+    SCREEN_TOWERS,
+    SCREEN_WHY,
+    SCREEN_LAYERS,
+    SCREEN_DEVICES,
+    SCREEN_IMAGES,
+    SCREEN_SCALING,
+    SCREEN_LOG,
+    SCREENS
+};
 
 struct screens {
     struct why_view why;
+    struct layers_view layers;
+    struct devices_view devices;
+    struct images_view images;
 };
 
 void screens_init(struct screens *screens);

@@ -64,8 +64,9 @@ static void put_head(struct page *page, const char *text) {
 }
 
 static void put_keys(struct page *page, const struct keymap *keymap, unsigned where) {
-    static const char *const heads[KEY_GROUPS] = {"screens", "the run", "the Why screen", "the record",
-                                                  "curves",  "moving",  "console"};
+    static const char *const heads[KEY_GROUPS] = {
+        "screens",    "the run", "the Why screen", "the Images screen",
+        "the record", "curves",  "moving",         "console"};
     for (int group = 0; group < KEY_GROUPS; group++) {
         bool begun = false;
         for (int i = 0; i < keymap->count; i++) {

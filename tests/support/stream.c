@@ -161,7 +161,23 @@ static void send_step(struct player *p, int64_t step) {
     send(p, &event);
 }
 
+static void send_layers(struct player *p) {
+    struct event_layer layers[] = {
+        {"conv1", 4864, 3.31, 0.412, 0.0021, 0.43},     {"conv2", 102464, 16.2, 0.305, 0.0019, 0.71},
+        {"local3", 885120, 37.9, 0.288, 0.0009, 0.62},  {"local4", 73920, 10.8, 0.097, 0.0011, 0.55},
+        {"softmax_linear", 1930, 0.94, 0.61, 0.131, 0},
+    };
+    struct event event = event_new(EVENT_LAYERS);
+    event.layers.step = p->step;
+    event.layers.layer_count = sizeof layers / sizeof *layers;
+    event.layers.layers = layers;
+    send(p, &event);
+}
+
 static void send_eval(struct player *p) {
+    int64_t confusion[100];
+    for (int i = 0; i < 100; i++)
+        confusion[i] = i / 10 == i % 10 ? 880 : (i * 7) % 5 * 12;
     struct event event = event_new(EVENT_EVAL);
     event.eval.step = p->step;
     event.eval.precision = 0.9 - 0.5 * exp(-(double)p->step / 400);
@@ -169,6 +185,11 @@ static void send_eval(struct player *p) {
     event.eval.images = 10000;
     event.eval.correct = (int64_t)(10000 * event.eval.precision);
     event.eval.averaged = true;
+    if (p->script->confusion) {
+        event.eval.classes = 10;
+        event.eval.confusion_count = 100;
+        event.eval.confusion = confusion;
+    }
     send(p, &event);
 }
 
@@ -353,6 +374,8 @@ enum status stream_play(const struct stream_script *script, stream_sink *sink, v
         send_step(&p, step);
         after_step(&p);
     }
+    if (script->layers)
+        send_layers(&p);
     if (script->frozen && script->towers > 0)
         freeze(&p);
     if (script->ended) {

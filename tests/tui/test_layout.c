@@ -146,6 +146,7 @@ static void scenes(void **state) {
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         if (scripts[i].frozen) {
             draw_at_sizes(&scripts[i], "2o<bdo", GLYPHS_BRAILLE);
+            draw_at_sizes(&scripts[i], "3456", GLYPHS_BRAILLE);
             continue;
         }
         draw_at_sizes(&scripts[i], "<ye", GLYPHS_BRAILLE);

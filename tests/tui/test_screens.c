@@ -103,6 +103,17 @@ static const struct shot shots[] = {
     SHOT("why-ascii", 24, 80, AS_ASCII, "2", RUN, .frozen = "average"),
     SHOT("why-40x12", 12, 40, PLAINLY, "2", RUN, .frozen = "average"),
     SHOT("why-of-a-record", 24, 80, OF_A_RECORD, "2b", RUN, .frozen = "update"),
+    SHOT("layers-120x40", 40, 120, PLAINLY, "3", RUN, .layers = true),
+    SHOT("layers-80x24", 24, 80, PLAINLY, "3", RUN, .layers = true),
+    SHOT("layers-not-yet", 24, 80, PLAINLY, "3", RUN),
+    SHOT("devices-120x40", 40, 120, PLAINLY, "4", RUN),
+    SHOT("devices-80x24", 24, 80, PLAINLY, "4", RUN),
+    SHOT("images-120x40", 40, 120, PLAINLY, "5", RUN, .frozen = "update"),
+    SHOT("images-80x24", 24, 80, AS_ASCII, "5", RUN, .frozen = "update"),
+    SHOT("images-confusion", 24, 80, PLAINLY, "5m", RUN, .eval_every = 100, .confusion = true),
+    SHOT("scaling-120x40", 40, 120, PLAINLY, "6", RUN),
+    SHOT("scaling-80x24", 24, 80, PLAINLY, "6", RUN),
+    SHOT("scaling-unknown", 24, 80, PLAINLY, "6", RUN, .unknown = true),
     SHOT("replay", 24, 80, OF_A_RECORD, "", RUN),
 };
 /* clang-format on */

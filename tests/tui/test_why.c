@@ -8,6 +8,7 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/stream.h"
 #include "tui/app.h"
+#include "tui/view_scaling.h"
 #include "tui/why_layout.h"
 #include "tui/why_step.h"
 #include "tui/why_words.h"
@@ -167,10 +168,19 @@ static void asks(void **state) {
     check_keys("2od1n", "why on;why off;");
 }
 
+/* The ring by hand: 4 towers, 8 images, 2 ms an image; 3/4 of the bytes twice at 6 bytes/ms; 6 messages. */
+static void scales(void **unused) {
+    (void)unused;
+    const struct scaling s = {.image_ms = 2, .update_ms = 1, .bytes = 12, .bandwidth = 6, .latency_ms = 0.5};
+    assert_true(fabs(scaling_step(&s, 1, 8) - 17) <= 1e-12);
+    assert_true(fabs(scaling_step(&s, 4, 8) - (4 + 3 + 3 + 1)) <= 1e-12);
+    assert_true(fabs(scaling_step(&s, 3, 8) - (6 + 2 * 2.0 / 3 * 2 + 2 + 1)) <= 1e-12);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folds),  cmocka_unit_test(layouts), cmocka_unit_test(knows),
-        cmocka_unit_test(proves), cmocka_unit_test(asks),
+        cmocka_unit_test(proves), cmocka_unit_test(asks),    cmocka_unit_test(scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

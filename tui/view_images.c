@@ -1,0 +1,170 @@
+#include "tui/view_images.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "tui/format.h"
+#include "tui/picture.h"
+
+enum { EIGHT = 8 };
+
+static int64_t shard_of(const struct scene *scene, int tower) {
+    const struct event_step *step = &scene->state->step.step;
+    return scene->state->step.kind == EVENT_STEP && tower < step->tower_count ? step->towers[tower].images
+                                                                              : EIGHT;
+}
+
+static void keep_in(struct images_view *view, const struct scene *scene) {
+    int towers = scene_towers(scene);
+    view->tower = view->tower >= towers ? towers - 1 : view->tower;
+    view->tower = view->tower < 0 ? 0 : view->tower;
+    int64_t last = (shard_of(scene, view->tower) - 1) / EIGHT * EIGHT;
+    view->first = view->first > last ? last : view->first;
+    view->first = view->first < 0 ? 0 : view->first;
+}
+
+bool images_view_act(struct images_view *view, enum action action, const struct scene *scene, bool replay,
+                     struct view_orders *orders) {
+    switch (action) {
+    case ACTION_LEFT:
+    case ACTION_RIGHT:
+        view->tower += action == ACTION_LEFT ? -1 : 1;
+        view->first = 0;
+        break;
+    case ACTION_UP:
+    case ACTION_DOWN:
+        view->first += action == ACTION_UP ? -EIGHT : EIGHT;
+        break;
+    case ACTION_AGAIN:
+        view->asked = false;
+        break;
+    case ACTION_CONFUSION:
+        view->confusion = !view->confusion;
+        if (view->confusion && !replay &&
+            !(scene->state->eval.kind == EVENT_EVAL && scene->state->eval.eval.classes > 0))
+            orders_add(orders, "eval --confusion");
+        break;
+    default:
+        return false;
+    }
+    keep_in(view, scene);
+    return true;
+}
+
+void images_view_due(struct images_view *view, const struct scene *scene, struct view_orders *orders) {
+    const struct run_state *state = scene->state;
+    bool paused = state->phase[0] == 'p';
+    int64_t step = paused ? state->at_step : 0; /* a run that trains on is asked once */
+    keep_in(view, scene);
+    if (state->step.kind != EVENT_STEP || (view->asked && view->asked_tower == view->tower &&
+                                           view->asked_first == view->first && view->asked_step == step))
+        return;
+    view->asked = true;
+    view->asked_tower = view->tower;
+    view->asked_first = view->first;
+    view->asked_step = step;
+    orders_add(orders, "images %d %lld", view->tower, (long long)view->first);
+}
+
+/* ---- drawing */
+
+static const struct event_images *find(const struct images_view *view, const struct run_state *state) {
+    for (int64_t i = state->images_count - 1; i >= 0; i--)
+        if (state->images[i].images.tower == view->tower && state->images[i].images.first == view->first)
+            return &state->images[i].images;
+    return NULL;
+}
+
+/* Under a picture: "7 91 %", and a wrong one by a cross and words, not by colour alone. */
+static void draw_verdict(struct canvas *canvas, int row, int col, int cols, const struct event_image *image) {
+    bool known = image->prediction != WIRE_UNKNOWN_INT, right = known && image->prediction == image->label;
+    char text[96];
+    if (!known)
+        snprintf(text, sizeof text, "is %lld, not yet seen", (long long)image->label);
+    else if (right)
+        snprintf(text, sizeof text, "\u2713 %lld  %.0f %%", (long long)image->label,
+                 100 * image->probability);
+    else
+        snprintf(text, sizeof text, "\u2717 %lld for %lld  %.0f %%", (long long)image->prediction,
+                 (long long)image->label, 100 * image->probability);
+    canvas_text(canvas, row, col, cols, !known ? STYLE_FAINT : right ? STYLE_GOOD : STYLE_WARNING, text);
+}
+
+static void draw_pictures(const struct scene *scene, struct box box, const struct event_images *images) {
+    int64_t count = images->image_count;
+    if (count <= 0 || box.rows < 3 || box.cols < 8)
+        return;
+    int best_across = 1, best_rows = 0, rows, cols;
+    for (int across = 1; across <= count; across++) { /* the arrangement with the largest pictures */
+        int down = (int)((count + across - 1) / across);
+        picture_fit(images->images[0].width, images->images[0].height, box.rows / down - 2,
+                    box.cols / across - 2, &rows, &cols);
+        if (rows >= best_rows && box.cols / across >= 12) {
+            best_rows = rows;
+            best_across = across;
+        }
+    }
+    int down = (int)((count + best_across - 1) / best_across), high = box.rows / down,
+        wide = box.cols / best_across;
+    for (int64_t i = 0; i < count; i++) {
+        int row = box.row + (int)(i / best_across) * high, col = box.col + (int)(i % best_across) * wide;
+        const struct event_image *image = &images->images[i];
+        picture_fit(image->width, image->height, high - 2, wide - 2, &rows, &cols);
+        picture_draw(scene->canvas, (struct box){row, col, high - 2, wide - 2}, image, NULL);
+        draw_verdict(scene->canvas, row + rows, col, wide - 1, image);
+    }
+}
+
+static void draw_confusion(const struct scene *scene, struct box box) {
+    const struct event_eval *e = &scene->state->eval.eval;
+    struct canvas *canvas = scene->canvas;
+    if (scene->state->eval.kind != EVENT_EVAL || e->classes <= 0 ||
+        e->confusion_count < e->classes * e->classes) {
+        canvas_text(canvas, box.row, box.col, box.cols, STYLE_FAINT,
+                    "no confusion matrix yet: eval --confusion makes one");
+        return;
+    }
+    canvas_print(canvas, box.row, box.col, box.cols, STYLE_STRONG,
+                 "confusion at step %lld: rows are labels, columns what they were taken for",
+                 (long long)e->step);
+    int cell = (box.cols - 4) / (int)e->classes;
+    cell = cell > 6 ? 6 : cell;
+    for (int64_t r = -1; r < e->classes && box.row + 2 + r < box.row + box.rows && cell >= 2; r++)
+        for (int64_t c = 0; c < e->classes; c++) {
+            char text[24];
+            int64_t count = r < 0 ? c : e->confusion[r * e->classes + c];
+            int row = box.row + 2 + (int)r, end = box.col + 4 + cell * (int)(c + 1);
+            snprintf(text, sizeof text, "%lld", (long long)count);
+            enum style style = r < 0       ? STYLE_FAINT
+                               : r == c    ? STYLE_STRONG
+                               : count > 0 ? STYLE_PLAIN
+                                           : STYLE_FAINT;
+            canvas_text_right(canvas, row, end, cell - 1, style, r >= 0 && count == 0 ? "\u00b7" : text);
+            if (r >= 0 && c == 0)
+                canvas_print(canvas, row, box.col, 4, STYLE_FAINT, "%3lld", (long long)r);
+        }
+}
+
+void images_view_draw(struct images_view *view, const struct scene *scene, struct box body) {
+    struct canvas *canvas = scene->canvas;
+    int margin = body.cols >= 24 ? 1 : 0;
+    struct box box = {body.row, body.col + margin, body.rows, body.cols - 2 * margin};
+    keep_in(view, scene);
+    canvas_clip(canvas, body);
+    if (view->confusion) {
+        draw_confusion(scene, box);
+    } else {
+        const struct event_images *images = find(view, scene->state);
+        canvas_print(
+            canvas, box.row, box.col, box.cols, STYLE_STRONG,
+            "\u25c2 tower %d \u25b8   images %lld\u2013%lld of %lld%s", view->tower, (long long)view->first,
+            (long long)(view->first + (images && images->image_count > 0 ? images->image_count - 1 : 0)),
+            (long long)shard_of(scene, view->tower), images ? "" : "   not asked for yet");
+        if (images)
+            canvas_print(canvas, box.row, box.col + 44, box.cols - 44, STYLE_FAINT,
+                         "as the network saw them at step %lld", (long long)images->step);
+        if (images)
+            draw_pictures(scene, (struct box){box.row + 2, box.col, box.rows - 2, box.cols}, images);
+    }
+    canvas_clip(canvas, canvas_whole(canvas));
+}

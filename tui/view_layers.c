@@ -1,0 +1,116 @@
+#include "tui/view_layers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/format.h"
+
+bool layers_view_act(struct layers_view *view, enum action action) {
+    if (action != ACTION_UP && action != ACTION_DOWN && action != ACTION_HOME)
+        return false;
+    view->scroll += action == ACTION_UP ? -1 : action == ACTION_DOWN ? 1 : -view->scroll;
+    return true;
+}
+
+/* The state holds the newest figures only; their past is gathered as it goes by. */
+static void remember(struct layers_view *view, const struct scene *scene) {
+    const struct event_layers *e = &scene->state->layers.layers;
+    if (view->generation != scene->generation || (view->count > 0 && e->step < view->step)) {
+        view->generation = scene->generation;
+        view->count = 0;
+    } else if (view->count > 0 && e->step == view->step) {
+        return;
+    }
+    view->step = e->step;
+    bool full = view->count == LAYERS_PAST;
+    for (int64_t i = 0; i < e->layer_count && i < LAYERS_MOST; i++) {
+        if (full)
+            memmove(view->past[i], view->past[i] + 1, sizeof view->past[i] - sizeof view->past[i][0]);
+        view->past[i][full ? LAYERS_PAST - 1 : view->count] = (float)e->layers[i].grad_norm;
+    }
+    view->count += !full;
+}
+
+static void draw_past(struct canvas *canvas, int row, int col, int cols, const float *past, int count) {
+    static const char ascii[] = "_.,-~=+*#";
+    int from = count > cols ? count - cols : 0;
+    float low = INFINITY, high = -INFINITY;
+    for (int i = from; i < count; i++)
+        if (isfinite(past[i])) {
+            low = fminf(low, past[i]);
+            high = fmaxf(high, past[i]);
+        }
+    for (int i = from; i < count; i++) {
+        uint32_t rune = '?'; /* not finite */
+        if (isfinite(past[i])) {
+            int level = high > low ? (int)lroundf((past[i] - low) / (high - low) * 7) : 3;
+            rune = canvas->glyphs == GLYPHS_ASCII ? (uint32_t)ascii[level] : 0x2581u + (uint32_t)level;
+        }
+        canvas_put(canvas, row, col + i - from, rune, rune == '?' ? STYLE_ALARM : STYLE_PLAIN);
+    }
+}
+
+static void put(struct canvas *canvas, int row, int end, int cols, enum style style, double value,
+                int decimals) {
+    char text[FORMAT_SIZE];
+    format_fixed(text, value, cols, decimals);
+    canvas_text_right(canvas, row, end, cols, style, text);
+}
+
+/* A share or ratio in percent; a ratio far from a thousandth is worth a look. */
+static void put_percent(struct canvas *canvas, int row, int end, double value, enum style style) {
+    char text[FORMAT_SIZE];
+    format_fixed(text, wire_is_unknown(value) ? value : 100 * value, 7, 2);
+    canvas_text_right(canvas, row, end, 7, style, text);
+}
+
+static void draw_layer(const struct scene *scene, const struct layers_view *view, int row, int left, int cols,
+                       int64_t i) {
+    struct canvas *canvas = scene->canvas;
+    const struct event_layer *l = &scene->state->layers.layers.layers[i];
+    char count[FORMAT_SIZE];
+    bool wide = cols >= 78;
+    int col = left + 16;
+    canvas_text(canvas, row, left, 15, STYLE_PLAIN, l->name ? l->name : "");
+    format_count(count, l->parameters);
+    if (wide)
+        canvas_text_right(canvas, row, col += 11, 10, STYLE_FAINT, count);
+    put(canvas, row, col += 10, 9, STYLE_PLAIN, l->param_norm, 3);
+    put(canvas, row, col += 10, 9, STYLE_PLAIN, l->grad_norm, 4);
+    bool odd = isfinite(l->update_ratio) && l->update_ratio > 0.1;
+    put_percent(canvas, row, col += 9, l->update_ratio, odd ? STYLE_WARNING : STYLE_PLAIN);
+    bool dead = isfinite(l->zeros) && l->zeros > 0.95;
+    put_percent(canvas, row, col += 9, l->zeros, dead ? STYLE_WARNING : STYLE_PLAIN);
+    if (i < LAYERS_MOST && left + cols - col - 2 > 3)
+        draw_past(canvas, row, col + 2, left + cols - col - 2, view->past[i], view->count);
+}
+
+void layers_view_draw(struct layers_view *view, const struct scene *scene, struct box body) {
+    struct canvas *canvas = scene->canvas;
+    const struct event_layers *e = &scene->state->layers.layers;
+    int margin = body.cols >= 24 ? 1 : 0, left = body.col + margin, cols = body.cols - 2 * margin;
+    canvas_clip(canvas, body);
+    if (scene->state->layers.kind != EVENT_LAYERS) {
+        canvas_text(canvas, body.row + body.rows / 3, left, cols, STYLE_FAINT,
+                    "the layers are told each 100 steps, and at every step while the Why screen is open");
+        canvas_clip(canvas, canvas_whole(canvas));
+        return;
+    }
+    remember(view, scene);
+    bool wide = cols >= 78;
+    canvas_print(canvas, body.row, left, cols, STYLE_FAINT,
+                 wide ? "%-15s %10s %9s %9s %8s %8s  %s" : "%-15s %.0s%9s %9s %8s %8s  %.0s", "layer",
+                 "parameters", "|w|", "|g|", "update %", "zeros %", "|g|, lowest to highest");
+    int rows = body.rows - 3, most = (int)e->layer_count - rows;
+    view->scroll = view->scroll > most ? most : view->scroll;
+    view->scroll = view->scroll < 0 ? 0 : view->scroll;
+    for (int i = 0; i < rows && i + view->scroll < e->layer_count; i++)
+        draw_layer(scene, view, body.row + 1 + i, left, cols, i + view->scroll);
+    char step[FORMAT_SIZE];
+    format_count(step, e->step);
+    if (rows > 0)
+        canvas_print(canvas, body.row + body.rows - 1, left, cols, STYLE_FAINT,
+                     "step %s   update %%: |step| / |w|   zeros %%: of the activations", step);
+    canvas_clip(canvas, canvas_whole(canvas));
+}

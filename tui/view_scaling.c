@@ -1,0 +1,101 @@
+#include "tui/view_scaling.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "tui/format.h"
+
+static const double LATENCY_MS = 0.02;
+
+void scaling_measure(struct scaling *out, const struct run_state *state) {
+    const struct event_step *step = &state->step.step;
+    *out = (struct scaling){.latency_ms = LATENCY_MS};
+    if (state->step.kind != EVENT_STEP || state->run_start.kind != EVENT_RUN_START || step->tower_count <= 0)
+        return;
+    double ms = 0, images = 0;
+    for (int64_t k = 0; k < step->tower_count; k++) {
+        ms += step->towers[k].forward_ms + step->towers[k].backward_ms;
+        images += (double)step->towers[k].images;
+    }
+    out->image_ms = ms / images;
+    out->update_ms = step->update_ms;
+    out->bytes = 4 * (double)state->run_start.run_start.parameters;
+    /* the averaging reads every tower's gradient and writes one */
+    out->bandwidth = ((double)step->tower_count + 1) * out->bytes / step->average_ms;
+    out->images = step->images;
+    out->towers = step->tower_count;
+    out->known = isfinite(out->image_ms) && out->image_ms > 0 && isfinite(out->update_ms) &&
+                 isfinite(out->bandwidth) && out->bandwidth > 0;
+}
+
+double scaling_step(const struct scaling *s, int64_t towers, int64_t images) {
+    double n = (double)towers, shard = ceil((double)images / n);
+    double ring = 2 * (n - 1) / n * s->bytes / s->bandwidth + 2 * (n - 1) * s->latency_ms;
+    return shard * s->image_ms + ring + s->update_ms;
+}
+
+static void draw_noise(const struct scene *scene, int row, int col, int cols, int64_t images) {
+    double noise = scene->shown->have ? scene->shown->step.noise_scale : wire_unknown();
+    char text[FORMAT_SIZE];
+    format_short(text, noise, 2);
+    if (!isfinite(noise) || noise <= 0)
+        canvas_text(scene->canvas, row, col, cols, STYLE_FAINT,
+                    "noise scale not known yet: it wants two towers and some steps");
+    else
+        canvas_print(scene->canvas, row, col, cols, STYLE_PLAIN,
+                     "noise scale \u2248 %s images, batch %lld: a larger one %s", text, (long long)images,
+                     (double)images < noise ? "still saves steps" : "saves few steps");
+}
+
+static void draw_row(const struct scene *scene, const struct scaling *s, int row, int col, int64_t n) {
+    int64_t shard = (s->images + s->towers - 1) / s->towers;
+    double one = scaling_step(s, 1, s->images), fixed = scaling_step(s, n, s->images);
+    double alone = scaling_step(s, 1, shard), grown = scaling_step(s, n, n * shard);
+    bool here = n == s->towers, beyond = n > s->images;
+    char a[FORMAT_SIZE], b[FORMAT_SIZE], c[FORMAT_SIZE], d[FORMAT_SIZE], batch[FORMAT_SIZE];
+    format_fixed(a, beyond ? wire_unknown() : fixed, 9, 2);
+    format_fixed(b, beyond ? wire_unknown() : 100 * one / (fixed * (double)n), 6, 0);
+    format_fixed(c, grown, 9, 2);
+    format_fixed(d, 100 * alone / grown, 6, 0);
+    format_count(batch, n * shard);
+    canvas_print(scene->canvas, row, col, 78, here ? STYLE_STRONG : STYLE_PLAIN,
+                 "%s%6lld %s %s %%   %9s %s %s %%", here ? ">" : " ", (long long)n, a, b, batch, c, d);
+}
+
+void scaling_draw(const struct scene *scene, struct box body) {
+    struct scaling s;
+    struct canvas *canvas = scene->canvas;
+    int margin = body.cols >= 24 ? 1 : 0, col = body.col + margin, cols = body.cols - 2 * margin,
+        row = body.row;
+    scaling_measure(&s, scene->state);
+    canvas_clip(canvas, body);
+    if (!s.known) {
+        canvas_text(canvas, row + body.rows / 3, col, cols, STYLE_FAINT,
+                    "the times of a step are not known here: nothing can be worked out");
+        canvas_clip(canvas, canvas_whole(canvas));
+        return;
+    }
+    draw_noise(scene, row++, col, cols, s.images);
+    char image[FORMAT_SIZE], bytes[FORMAT_SIZE], rate[FORMAT_SIZE];
+    format_short(image, s.image_ms, 3);
+    format_bytes(bytes, s.bytes);
+    format_bytes(rate, s.bandwidth * 1000);
+    canvas_print(canvas, row++, col, cols, STYLE_PLAIN,
+                 "%s ms an image, %s averaged at %s/s in memory, %.2f ms a message (assumed)", image, bytes,
+                 rate, s.latency_ms);
+    canvas_text(canvas, row++, col, cols, STYLE_FAINT,
+                "step = shard \u00d7 ms + 2(N\u22121)/N \u00d7 bytes/bandwidth + 2(N\u22121) \u00d7 latency "
+                "+ update");
+    canvas_text(canvas, row++, col, cols, STYLE_FAINT,
+                "ring all-reduce: Patarasuk, Yuan 2009; Thakur et al. 2005; a device for each tower");
+    row += body.rows >= 20;
+    canvas_print(canvas, row++, col, cols, STYLE_STRONG, "         %-20s %s", "fixed batch", "growing batch");
+    canvas_text(canvas, row++, col, cols, STYLE_FAINT,
+                " towers   step ms efficient      batch   step ms efficient");
+    for (int64_t n = 1; n <= 1024 && row < body.row + body.rows; n *= 2)
+        draw_row(scene, &s, row++, col, n);
+    if (row + 1 < body.row + body.rows)
+        canvas_text(canvas, row + 1, col, cols, STYLE_FAINT,
+                    "fixed: the same steps in less time; growing: fewer, less noisy steps an epoch");
+    canvas_clip(canvas, canvas_whole(canvas));
+}
