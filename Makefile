@@ -103,7 +103,8 @@ $(B)/%.f64.o: %.c
 	$(Q)$(CC) $(CPPFLAGS) -DREF_DOUBLE=1 $(ALL_CFLAGS) $(REF_CFLAGS) -c $< -o $@
 
 # one source per kernel, compiled once per instruction set; chosen at run time
-ISA_CFLAGS := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math
+# (unrolled loops with a sanitizer's checks in them take minutes to compile)
+ISA_CFLAGS := $(if $(SANITIZE),-O1,-O3) -ffp-contract=fast -fno-math-errno -fno-trapping-math
 ISA_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512
 ISA_avx2 := -mavx2 -mfma
 ISA_plain :=
