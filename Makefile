@@ -78,7 +78,7 @@ FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJ := $(B)/tests/fuzz/files.o $(if $(filter fuzz,$(SANITIZE)),,$(B)/tests/fuzz/driver.o)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all run protocol test test-long fuzz fuzzers check-house golden golden-values golden-screens bench bench-tui install clean help FORCE
+.PHONY: picture all run protocol test test-long fuzz fuzzers check-house golden golden-values golden-screens bench bench-tui install clean help FORCE
 all: $(BIN)
 	$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope
 
@@ -187,6 +187,16 @@ $(B)/tests/tui/bench_tui: $(B)/tests/tui/bench_tui.o $(SUPPORT_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $< $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
 
+# the picture of the README: the real screen, from a run that is recorded for it
+PICTURE := $(B)/picture
+picture: $(BIN)
+	$(Q)rm -rf $(PICTURE) && mkdir -p $(PICTURE)
+	$(Q)printf '@200 why on\n@200 phase next\n@200 images 0\n@200 phase run\n@201 why off\n' > $(PICTURE)/script
+	$(Q)$(BIN) train quiet-harbor --runs $(PICTURE) --script $(PICTURE)/script --data $(PICTURE_DATA) --model cifar10 \
+		--towers 4 --batch 128 --lr 0.05 --steps 1000 --seed 3 --eval-every 0 --checkpoint-every 0 >/dev/null
+	$(Q)$(BIN) replay quiet-harbor --runs $(PICTURE) --at 201 --screen why --size 120x33 --svg doc/why.svg
+PICTURE_DATA ?= generated
+
 golden: golden-values golden-screens
 golden-screens:
 	$(Q)$(MAKE) --no-print-directory all tests
@@ -214,6 +224,7 @@ help:
 	@echo 'make test        install what is missing, build, run the tests'
 	@echo 'make test-long   the tests that take minutes'
 	@echo 'make fuzz        each reader of foreign bytes for TIME=$(TIME) seconds (clang)'
+	@echo 'make picture     make the picture of the README again'
 	@echo 'make golden      make the golden screens and values again'
 	@echo 'make protocol    make the tables of engine/wire/PROTOCOL.md again'
 	@echo 'make bench       measure, beside PyTorch where it is installed'

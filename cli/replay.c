@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/console.h"
 #include "cli/find.h"
+#include "cli/svg.h"
 #include "engine/wire/lock.h"
 #include "engine/wire/record.h"
 
@@ -15,6 +16,7 @@ struct replay_line {
     const char *what, *runs;
     struct replay_options replay;
     struct app_options console;
+    struct svg_options svg; /* .file NULL: the console */
 };
 
 static int print_help(void) {
@@ -22,6 +24,10 @@ static int print_help(void) {
            "The console on a recorded run: NAME of a run, its folder, or an events.jsonl file.\n\n"
            "  --speed X                     times the run's own pace, 0.01 to 1000 (default 1)\n"
            "  --at STEP                     begin at this step, stopped\n"
+           "  --svg FILE                    write a screen as a picture instead, as it was after step --at\n"
+           "  --screen NAME                 which one: towers (default), why, layers, devices, images, "
+           "scaling, log\n"
+           "  --size COLSxROWS              of the picture (default 120x40)\n"
            "  --runs DIR                    the folder of runs (default: $TOWERSCOPE_RUNS, else ./runs)\n");
     console_help(stdout);
     return EXIT_DONE;
@@ -33,6 +39,14 @@ static enum status read_number(const char *name, const char *text, double low, d
     if (!text || end == text || *end || !(*out >= low && *out <= high))
         return status_fail(STATUS_BAD_INPUT, "%s: expected a number from %g to %g, found \"%s\"", name, low,
                            high, text ? text : "nothing");
+    return STATUS_OK;
+}
+
+static enum status read_size(const char *text, struct svg_options *svg) {
+    char rest;
+    if (sscanf(text, "%dx%d%c", &svg->cols, &svg->rows, &rest) != 2 || svg->cols < 1 || svg->rows < 1 ||
+        svg->cols > 500 || svg->rows > 500)
+        return status_fail(STATUS_BAD_INPUT, "--size: expected COLSxROWS up to 500x500, found \"%s\"", text);
     return STATUS_OK;
 }
 
@@ -50,6 +64,15 @@ static enum status read_line(int argc, char **argv, struct replay_line *line) {
         } else if (!strcmp(argv[i], "--at")) {
             STATUS_TRY(read_number("--at", value, 0, 1e15, &number));
             line->replay.at = (int64_t)number;
+            i++;
+        } else if (!strcmp(argv[i], "--svg") && value) {
+            line->svg.file = value;
+            i++;
+        } else if (!strcmp(argv[i], "--screen") && value) {
+            line->svg.screen = value;
+            i++;
+        } else if (!strcmp(argv[i], "--size") && value) {
+            STATUS_TRY(read_size(value, &line->svg));
             i++;
         } else if (!strcmp(argv[i], "--runs") && value) {
             line->runs = value;
@@ -70,7 +93,7 @@ static enum status read_line(int argc, char **argv, struct replay_line *line) {
 }
 
 int command_replay(int argc, char **argv) {
-    struct replay_line line = {.replay = {.at = WIRE_UNKNOWN_INT}};
+    struct replay_line line = {.replay = {.at = WIRE_UNKNOWN_INT}, .svg = {.rows = 40, .cols = 120}};
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return print_help();
@@ -85,6 +108,13 @@ int command_replay(int argc, char **argv) {
     status = find_record(line.what, find_runs(line.runs), path, sizeof path);
     if (status != STATUS_OK)
         return cli_fail(status);
+    line.console.replay = true;
+    if (line.svg.file) {
+        line.svg.record = path;
+        line.svg.at = line.replay.at;
+        status = svg_draw(&line.svg, &line.console);
+        return status == STATUS_OK ? EXIT_DONE : cli_fail(status);
+    }
     struct stat about;
     line.replay.live = !stat(path, &about) && S_ISDIR(about.st_mode) && lock_held(path);
     struct feed *feed;
@@ -93,6 +123,5 @@ int command_replay(int argc, char **argv) {
         return cli_fail(status);
     const char *name = strrchr(line.what, '/');
     line.console.run = name && name[1] ? name + 1 : line.what;
-    line.console.replay = true;
     return console_show(feed, &line.console);
 }

@@ -1,0 +1,204 @@
+#include "cli/svg.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "engine/wire/record.h"
+#include "tui/palette.h"
+
+enum { CELL_TENTHS = 84, LINE = 17, BASE = 13 }; /* a character's width in tenths of a unit, a row's height */
+
+/* ---- the state at a step */
+
+static int64_t begun_step(const struct event *event) {
+    switch (event->kind) {
+    case EVENT_STEP:
+        return event->step.step;
+    case EVENT_PHASE:
+        return event->phase.step;
+    case EVENT_LOSSES:
+        return event->losses.step;
+    case EVENT_WHY:
+        return event->why.step;
+    default:
+        return WIRE_UNKNOWN_INT;
+    }
+}
+
+static enum status read_until(struct record_reader *reader, int64_t at, struct arena *arena,
+                              struct run_state *state) {
+    struct event event;
+    enum status status;
+    while ((status = record_next(reader, -1, arena, &event)) == STATUS_OK) {
+        int64_t step = begun_step(&event);
+        bool over = event.kind == EVENT_RUN_END ||
+                    (event.kind == EVENT_STATE && event.state.state && !strcmp(event.state.state, "ended"));
+        if (at != WIRE_UNKNOWN_INT && (over || (step != WIRE_UNKNOWN_INT && step > at)))
+            return STATUS_OK;
+        if (event.kind != EVENT_NONE)
+            STATUS_TRY(state_apply(state, &event));
+        arena_reset(arena);
+    }
+    return status == STATUS_BUSY ? STATUS_OK : status;
+}
+
+static enum status read_record(const struct svg_options *options, struct run_state *state) {
+    struct record_reader *reader;
+    struct arena arena = {0};
+    STATUS_TRY(record_reader_open(options->record, 0, &reader));
+    enum status status = read_until(reader, options->at, &arena, state);
+    record_reader_close(reader);
+    arena_free(&arena);
+    return status;
+}
+
+/* ---- the scene */
+
+static enum status open_screen(const struct svg_options *options, const struct app_options *with,
+                               struct app *app, const struct run_state *state) {
+    char names[256] = "";
+    if (!options->screen)
+        return STATUS_OK;
+    for (int i = 0; i < with->keymap.count; i++) {
+        const struct key_binding *binding = &with->keymap.bindings[i];
+        if (binding->group != GROUP_SCREENS || !binding->label)
+            continue;
+        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", binding->label);
+        if (!strcasecmp(binding->label, options->screen)) {
+            (void)app_key(app, binding->keys[0], state, 0);
+            return STATUS_OK;
+        }
+    }
+    return status_fail(STATUS_BAD_INPUT, "there is no screen \"%s\"; there are:%s", options->screen, names);
+}
+
+/* ---- SVG */
+
+static void put_colour(FILE *out, const char *name, short colour, const char *otherwise) {
+    uint8_t rgb[3];
+    if (colour < 0) {
+        fprintf(out, " %s=\"%s\"", name, otherwise);
+        return;
+    }
+    palette_rgb(colour, rgb);
+    fprintf(out, " %s=\"#%02x%02x%02x\"", name, rgb[0], rgb[1], rgb[2]);
+}
+
+static void put_rect(FILE *out, int row, int col, int cols, int tenths_from, int tenths, short colour,
+                     const char *otherwise) {
+    fprintf(out, "<rect x=\"%d.%d\" y=\"%d.%d\" width=\"%d.%d\" height=\"%d.%d\"", col * CELL_TENTHS / 10,
+            col * CELL_TENTHS % 10, (row * LINE * 10 + tenths_from) / 10,
+            (row * LINE * 10 + tenths_from) % 10, cols * CELL_TENTHS / 10, cols * CELL_TENTHS % 10,
+            tenths / 10, tenths % 10);
+    put_colour(out, "fill", colour, otherwise);
+    fputs("/>\n", out);
+}
+
+static void put_runes(FILE *out, const struct cell *cells, int count) {
+    char text[5];
+    for (int i = 0; i < count; i++) {
+        uint32_t rune = cells[i].rune;
+        if (rune == '<' || rune == '>' || rune == '&') {
+            fprintf(out, "&#%u;", (unsigned)rune);
+        } else if (rune) {
+            rune_encode(rune, text);
+            fputs(text, out);
+        }
+    }
+}
+
+static bool is_blank(const struct cell *cells, int count) {
+    for (int i = 0; i < count; i++)
+        if (cells[i].rune != ' ')
+            return false;
+    return true;
+}
+
+static void put_run(FILE *out, const struct preferences *preferences, const struct cell *cells, int row,
+                    int col, int count) {
+    if (cells->style >= STYLES) {
+        for (int i = 0; i < count; i++) {
+            int tones = cells[i].style - STYLES;
+            put_rect(out, row, col + i, 1, 0, LINE * 5, palette_tone(tones / TONES), "#000");
+            put_rect(out, row, col + i, 1, LINE * 5, LINE * 5, palette_tone(tones % TONES), "#000");
+        }
+        return;
+    }
+    struct look look = palette_look(preferences->palette, (enum style)cells->style, 256, false);
+    if (look.reverse || look.background >= 0)
+        put_rect(out, row, col, count, 0, LINE * 10, look.reverse ? look.foreground : look.background,
+                 "#c8c8c8");
+    if (is_blank(cells, count))
+        return;
+    fprintf(out, "<text x=\"%d.%d\" y=\"%d\" textLength=\"%d.%d\"%s", col * CELL_TENTHS / 10,
+            col * CELL_TENTHS % 10, row * LINE + BASE, count * CELL_TENTHS / 10, count * CELL_TENTHS % 10,
+            look.bold ? " font-weight=\"bold\"" : "");
+    put_colour(out, "fill", look.reverse ? look.background : look.foreground,
+               look.reverse ? "#101418" : "#c8c8c8");
+    fputs(">", out);
+    put_runes(out, cells, count);
+    fputs("</text>\n", out);
+}
+
+static void write_svg(FILE *out, const struct preferences *preferences, const struct canvas *canvas) {
+    int width = (canvas->cols * CELL_TENTHS + 9) / 10, height = canvas->rows * LINE;
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-8 -8 %d %d\" font-family=\"ui-monospace, "
+            "'DejaVu "
+            "Sans Mono', Menlo, Consolas, monospace\" font-size=\"14\">\n"
+            "<style>text{white-space:pre}</style>\n"
+            "<rect x=\"-8\" y=\"-8\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"#101418\"/>\n",
+            width + 16, height + 16, width + 16, height + 16);
+    for (int row = 0; row < canvas->rows; row++) {
+        const struct cell *cells = canvas->cells + (size_t)row * (size_t)canvas->cols;
+        for (int col = 0, count; col < canvas->cols; col += count) {
+            bool picture = cells[col].style >= STYLES;
+            for (count = 1; col + count < canvas->cols; count++)
+                if (picture ? cells[col + count].style < STYLES
+                            : cells[col + count].style != cells[col].style)
+                    break;
+            if (!picture)
+                while (count > 1 && cells[col].rune == ' ' && cells[col].style == STYLE_PLAIN &&
+                       cells[col + 1].rune == ' ') {
+                    col++; /* blanks that need no text */
+                    count--;
+                }
+            put_run(out, preferences, cells + col, row, col, count);
+        }
+    }
+    fputs("</svg>\n", out);
+}
+
+static enum status write_file(const struct svg_options *options, const struct preferences *preferences,
+                              const struct canvas *canvas) {
+    FILE *out = fopen(options->file, "we");
+    if (!out)
+        return status_fail(STATUS_IO, "%s can't be written: %s", options->file, strerror(errno));
+    write_svg(out, preferences, canvas);
+    bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed)
+        return status_fail(STATUS_IO, "%s can't be written: %s", options->file, strerror(errno));
+    return STATUS_OK;
+}
+
+enum status svg_draw(const struct svg_options *options, const struct app_options *with) {
+    struct run_state *state = state_new();
+    struct canvas *canvas = canvas_new(options->rows, options->cols);
+    struct app *app = app_new(with);
+    enum status status = state && canvas && app ? read_record(options, state)
+                                                : status_fail(STATUS_NO_MEMORY, "no memory for a picture");
+    if (status == STATUS_OK) {
+        app_draw(app, canvas, state, 1, 0);
+        status = open_screen(options, with, app, state);
+    }
+    if (status == STATUS_OK) {
+        app_draw(app, canvas, state, 1, 0);
+        status = write_file(options, &with->preferences, canvas);
+    }
+    app_free(app);
+    canvas_free(canvas);
+    state_free(state);
+    return status;
+}
