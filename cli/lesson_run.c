@@ -33,7 +33,8 @@ static enum status start_run(struct lesson *lesson, char *words) {
                                             {"distort", "off"}};
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         STATUS_TRY(settings_set(&settings, lesson->name, always[i][0], always[i][1]));
-    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+    char *place;
+    for (char *word = strtok_r(words, " ", &place); word; word = strtok_r(NULL, " ", &place)) {
         char *equals = strchr(word, '=');
         if (!equals)
             return wrong(lesson, "a setting is KEY=VALUE", word);
