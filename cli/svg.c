@@ -109,11 +109,16 @@ static void put_runes(FILE *out, const struct cell *cells, int count) {
     }
 }
 
-static bool is_blank(const struct cell *cells, int count) {
-    for (int i = 0; i < count; i++)
-        if (cells[i].rune != ' ')
-            return false;
-    return true;
+static void put_word(FILE *out, const struct look *look, const struct cell *cells, int row, int col,
+                     int count) {
+    fprintf(out, "<text x=\"%d.%d\" y=\"%d\" textLength=\"%d.%d\"%s", col * CELL_TENTHS / 10,
+            col * CELL_TENTHS % 10, row * LINE + BASE, count * CELL_TENTHS / 10, count * CELL_TENTHS % 10,
+            look->bold ? " font-weight=\"bold\"" : "");
+    put_colour(out, "fill", look->reverse ? look->background : look->foreground,
+               look->reverse ? "#101418" : "#c8c8c8");
+    fputs(">", out);
+    put_runes(out, cells, count);
+    fputs("</text>\n", out);
 }
 
 static void put_run(FILE *out, const struct preferences *preferences, const struct cell *cells, int row,
@@ -130,16 +135,13 @@ static void put_run(FILE *out, const struct preferences *preferences, const stru
     if (look.reverse || look.background >= 0)
         put_rect(out, row, col, count, 0, LINE * 10, look.reverse ? look.foreground : look.background,
                  "#c8c8c8");
-    if (is_blank(cells, count))
-        return;
-    fprintf(out, "<text x=\"%d.%d\" y=\"%d\" textLength=\"%d.%d\"%s", col * CELL_TENTHS / 10,
-            col * CELL_TENTHS % 10, row * LINE + BASE, count * CELL_TENTHS / 10, count * CELL_TENTHS % 10,
-            look.bold ? " font-weight=\"bold\"" : "");
-    put_colour(out, "fill", look.reverse ? look.background : look.foreground,
-               look.reverse ? "#101418" : "#c8c8c8");
-    fputs(">", out);
-    put_runes(out, cells, count);
-    fputs("</text>\n", out);
+    for (int from = 0, to; from < count;
+         from = to) { /* word by word: blanks in a row do not survive everywhere */
+        for (to = from + 1; to < count && (cells[to].rune == ' ') == (cells[from].rune == ' ');)
+            to++;
+        if (cells[from].rune != ' ')
+            put_word(out, &look, cells + from, row, col + from, to - from);
+    }
 }
 
 static void write_svg(FILE *out, const struct preferences *preferences, const struct canvas *canvas) {
@@ -147,8 +149,7 @@ static void write_svg(FILE *out, const struct preferences *preferences, const st
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-8 -8 %d %d\" font-family=\"ui-monospace, "
             "'DejaVu "
-            "Sans Mono', Menlo, Consolas, monospace\" font-size=\"14\">\n"
-            "<style>text{white-space:pre}</style>\n"
+            "Sans Mono', Menlo, Consolas, monospace\" font-size=\"14\" shape-rendering=\"crispEdges\">\n"
             "<rect x=\"-8\" y=\"-8\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"#101418\"/>\n",
             width + 16, height + 16, width + 16, height + 16);
     for (int row = 0; row < canvas->rows; row++) {
@@ -159,12 +160,6 @@ static void write_svg(FILE *out, const struct preferences *preferences, const st
                 if (picture ? cells[col + count].style < STYLES
                             : cells[col + count].style != cells[col].style)
                     break;
-            if (!picture)
-                while (count > 1 && cells[col].rune == ' ' && cells[col].style == STYLE_PLAIN &&
-                       cells[col + 1].rune == ' ') {
-                    col++; /* blanks that need no text */
-                    count--;
-                }
             put_run(out, preferences, cells + col, row, col, count);
         }
     }
