@@ -80,7 +80,7 @@ static void close_live(struct feed *feed) {
 }
 
 static const struct feed_ops ops = {pump,    fd,      wants_write, wait_seconds, status_of,
-                                    command, control, NULL,        close_live, NULL};
+                                    command, control, NULL,        close_live,   NULL};
 
 enum status feed_live(const struct live_run *run, bool watch, struct feed **out) {
     struct live *live = calloc(1, sizeof *live);

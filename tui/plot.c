@@ -202,13 +202,26 @@ static bool is_routine(enum state_marker_kind kind) {
     return kind == MARKER_CHECKPOINT || kind == MARKER_EVAL || kind == MARKER_NOTE;
 }
 
-static bool is_free(const struct canvas *canvas, int row, struct box within, int col, int cols) {
-    if (col < within.col || col + cols > within.col + within.cols)
+/* Which columns of the row of markers are taken. */
+enum { MARKER_COLS = 512 };
+
+struct marker_row {
+    struct box box;
+    bool taken[MARKER_COLS];
+};
+
+static bool is_free(const struct marker_row *row, int col, int cols) {
+    int from = col - row->box.col;
+    if (from < 0 || from + cols > row->box.cols || from + cols > MARKER_COLS)
         return false;
-    for (int c = col; c < col + cols; c++)
-        if (canvas->cells[row * canvas->cols + c].rune != ' ')
+    for (int c = from; c < from + cols; c++)
+        if (row->taken[c])
             return false;
     return true;
+}
+
+static void take(struct marker_row *row, int col, int cols) {
+    memset(row->taken + col - row->box.col, true, (size_t)cols * sizeof *row->taken);
 }
 
 /* "towers 2->4" as "towers 2→4". */
@@ -220,21 +233,24 @@ static void marker_text(const char *text, char *out, size_t size) {
         snprintf(out, size, "%s", text);
 }
 
-static void draw_marker(struct canvas *canvas, const struct plot_layout *at, int col,
-                        const struct state_marker *marker) {
+static void draw_marker(struct canvas *canvas, const struct plot_layout *at, struct marker_row *taken,
+                        int col, const struct state_marker *marker) {
     int row = at->markers.row;
     enum style style = marker_style(marker->kind);
-    if (!is_free(canvas, row, at->markers, col, 1))
+    if (!is_free(taken, col, 1))
         return;
     canvas_put(canvas, row, col, 0x25be, style);
+    take(taken, col, 1);
     char text[96];
     marker_text(marker->text ? marker->text : "", text, sizeof text);
-    int width = text_width(text);
-    bool right = is_free(canvas, row, at->markers, col + 1, width + 2);
-    if (right || col + width + 2 == at->markers.col + at->markers.cols)
+    int width = text_width(text), edge = at->markers.col + at->markers.cols - col - 2;
+    if (is_free(taken, col + 1, width + (width < edge ? 2 : 1))) {
         canvas_text(canvas, row, col + 2, width, style, text);
-    else if (is_free(canvas, row, at->markers, col - width - 2, width + 2))
+        take(taken, col + 1, width + 1);
+    } else if (is_free(taken, col - width - 2, width + 2)) {
         canvas_text(canvas, row, col - width - 1, width, style, text);
+        take(taken, col - width - 1, width + 1);
+    }
     if (is_routine(marker->kind))
         return;
     for (int r = at->area.row; r < at->area.row + at->area.rows; r++)
@@ -244,12 +260,13 @@ static void draw_marker(struct canvas *canvas, const struct plot_layout *at, int
 /* From the newest back: its text is the one that must be read. */
 static void draw_markers(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot,
                          const struct axis *steps) {
+    struct marker_row taken = {.box = at->markers};
     for (int routine = 0; routine < 2; routine++)
         for (int64_t i = plot->marker_count - 1; i >= 0; i--) {
             const struct state_marker *marker = &plot->markers[i];
             double place = axis_place(steps, (double)marker->step);
             if (place >= 0 && place <= 1 && is_routine(marker->kind) == (routine == 1))
-                draw_marker(canvas, at, step_col(at, steps, (double)marker->step), marker);
+                draw_marker(canvas, at, &taken, step_col(at, steps, (double)marker->step), marker);
         }
 }
 
@@ -270,7 +287,7 @@ static void draw_cursor(struct canvas *canvas, const struct plot_layout *at, con
         return;
     int col = step_col(at, steps, step);
     for (int row = at->area.row; row < at->area.row + at->area.rows; row++)
-        if (is_free(canvas, row, at->area, col, 1))
+        if (canvas->cells[row * canvas->cols + col].rune == ' ')
             canvas_put(canvas, row, col, 0x2502, STYLE_KEY);
 }
 

@@ -30,40 +30,56 @@ bool help_view_act(struct help_view *view, enum action action) {
     }
 }
 
-/* A column of the page. Lines are counted from the top of the whole page; those outside the box only count.
- */
-struct page {
-    struct canvas *canvas;
-    struct box box;
-    int scroll, line, key_cols;
+/* The page is written line by line, then cut into one or two columns. */
+enum { LINES = 240 };
+
+struct help_line {
+    char key[48], text[128];
+    enum style key_style;
+    int key_cols;
+    bool head; /* a column may begin here */
 };
 
-static void put(struct page *page, enum style key_style, const char *key, const char *text) {
-    int cols = page->box.cols, key_cols = *text ? page->key_cols : cols, room = cols - key_cols - 2;
-    do {
-        int row = page->line++ - page->scroll;
-        char part[256];
-        size_t bytes = room > 0 ? text_fit(text, room) : 0;
-        snprintf(part, sizeof part, "%.*s", (int)bytes, text);
+struct help_page {
+    struct help_line lines[LINES];
+    int count, cols; /* of a column */
+};
+
+static struct help_line *add_line(struct help_page *page, enum style style, int key_cols) {
+    /* A page that is full loses what is too much. */
+    struct help_line *line = &page->lines[page->count < LINES ? page->count++ : LINES - 1];
+    *line = (struct help_line){.key_style = style, .key_cols = key_cols};
+    return line;
+}
+
+static void put_head(struct help_page *page, const char *text) {
+    struct help_line *line;
+    if (page->count > 0)
+        add_line(page, STYLE_PLAIN, 0);
+    line = add_line(page, STYLE_STRONG, page->cols);
+    line->head = true;
+    snprintf(line->key, sizeof line->key, "%s", text);
+}
+
+/* A key and what it does, on as many lines as it takes. A key that is too wide stands above. */
+static void put(struct help_page *page, int key_cols, const char *key, const char *text) {
+    int room = page->cols - key_cols - 2;
+    struct help_line *line = add_line(page, STYLE_KEY, key_cols);
+    snprintf(line->key, sizeof line->key, "%s", key);
+    if (text_width(key) > key_cols) {
+        line->key_cols = page->cols;
+        line = add_line(page, STYLE_KEY, key_cols);
+    }
+    while (*text && room > 0) {
+        size_t bytes = text_fit(text, room);
+        snprintf(line->text, sizeof line->text, "%.*s", (int)bytes, text);
         text += bytes;
-        if (row >= 0 && row < page->box.rows) {
-            row += page->box.row;
-            canvas_text(page->canvas, row, page->box.col, key_cols, key_style, key);
-            canvas_text(page->canvas, row, page->box.col + key_cols + 2, room + 1, STYLE_PLAIN, part);
-        }
-        key = "";
-        if (bytes == 0)
-            return;
-    } while (*text);
+        if (*text)
+            line = add_line(page, STYLE_KEY, key_cols);
+    }
 }
 
-static void put_head(struct page *page, const char *text) {
-    if (page->line > 0)
-        put(page, STYLE_PLAIN, "", "");
-    put(page, STYLE_STRONG, text, "");
-}
-
-static void put_keys(struct page *page, const struct keymap *keymap, unsigned where) {
+static void put_keys(struct help_page *page, const struct keymap *keymap, unsigned where) {
     static const char *const heads[KEY_GROUPS] = {
         "screens",    "the run", "the Why screen", "the Images screen",
         "the record", "curves",  "moving",         "console"};
@@ -83,21 +99,34 @@ static void put_keys(struct page *page, const struct keymap *keymap, unsigned wh
                     snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? " " : "",
                              name);
             }
-            put(page, STYLE_KEY, names, binding->sentence);
+            put(page, page->cols >= 50 ? 9 : 6, names, binding->sentence);
         }
     }
 }
 
-static void put_commands(struct page *page) {
+static void put_commands(struct help_page *page) {
     put_head(page, "commands to the run, typed after :");
     const char *sentence, *usage;
-    for (int i = 0; (usage = command_usage(i, &sentence)) != NULL; i++) {
-        if (text_width(usage) > page->key_cols) { /* a long one stands above its sentence */
-            put(page, STYLE_KEY, usage, "");
-            put(page, STYLE_KEY, " ", sentence);
-        } else {
-            put(page, STYLE_KEY, usage, sentence);
-        }
+    for (int i = 0; (usage = command_usage(i, &sentence)) != NULL; i++)
+        put(page, page->cols >= 50 ? 18 : 10, usage, sentence);
+}
+
+/* Where the second column begins: the first group that leaves at least as much before it. */
+static int cut_page(const struct help_page *page) {
+    int cut = page->count;
+    for (int i = page->count - 1; i > 0; i--)
+        if (page->lines[i].head && 2 * i >= page->count)
+            cut = i;
+    return cut;
+}
+
+static void draw_column(struct canvas *canvas, const struct help_page *page, int from, int to, int scroll,
+                        struct box box) {
+    for (int i = from + scroll, row = 0; i < to && row < box.rows; i++, row++) {
+        const struct help_line *line = &page->lines[i];
+        canvas_text(canvas, box.row + row, box.col, line->key_cols, line->key_style, line->key);
+        canvas_text(canvas, box.row + row, box.col + line->key_cols + 2, page->cols - line->key_cols - 1,
+                    STYLE_PLAIN, line->text);
     }
 }
 
@@ -105,28 +134,26 @@ void help_view_draw(struct help_view *view, struct canvas *canvas, const struct 
                     unsigned where, struct box body) {
     if (body.rows <= 0)
         return;
-    bool beside = body.cols >= 110 && (where & WHERE_LIVE);
-    int margin = body.cols >= 24 ? 1 : 0, width = body.cols - 2 * margin, half = beside ? 62 : width;
-    struct box left = {body.row, body.col + margin, body.rows, half};
-    struct box right = {body.row, left.col + half, body.rows, beside ? width - half : width};
-    int most = 0;
-    canvas_clip(canvas, body);
-    /* Once to count, with every line out of sight; then as scrolled. */
-    for (int pass = 0; pass < 2; pass++) {
-        int scroll = pass ? view->scroll : 1 << 24;
-        struct page keys = {canvas, left, scroll, 0, width >= 50 ? 9 : 6};
-        struct page commands = {canvas, beside ? right : left, scroll, 0, width >= 50 ? 18 : 10};
-        put_keys(&keys, keymap, where);
-        commands.line = beside ? 0 : keys.line;
-        if (where & WHERE_LIVE)
-            put_commands(&commands);
-        most = keys.line > commands.line ? keys.line : commands.line;
-        most = most > body.rows ? most - body.rows : 0;
-        view->scroll = view->scroll > most ? most : view->scroll < 0 ? 0 : view->scroll;
-    }
+    bool two = body.cols >= 110;
+    int margin = body.cols >= 24 ? 1 : 0, width = body.cols - 2 * margin;
+    struct help_page page;
+    page.count = 0;
+    page.cols = two ? (width - 3) / 2 : width;
+    put_keys(&page, keymap, where);
+    if (where & WHERE_LIVE)
+        put_commands(&page);
+    int cut = two ? cut_page(&page) : page.count;
+    int rows = cut > page.count - cut ? cut : page.count - cut,
+        most = rows > body.rows ? rows - body.rows : 0;
+    view->scroll = view->scroll > most ? most : view->scroll < 0 ? 0 : view->scroll;
     view->page = body.rows > 1 ? body.rows - 1 : 1;
+    struct box left = {body.row, body.col + margin, body.rows, page.cols};
+    struct box right = {body.row, left.col + page.cols + 3, body.rows, page.cols};
+    canvas_clip(canvas, body);
+    draw_column(canvas, &page, 0, cut, view->scroll, left);
+    draw_column(canvas, &page, cut, page.count, view->scroll, right);
     if (most > 0)
-        canvas_print(canvas, body.row, body.col + body.cols - 12, 11, STYLE_FAINT, "%3d %% seen",
-                     100 * (view->scroll + body.rows) / (most + body.rows));
+        canvas_print(canvas, body.row + body.rows - 1, body.col + body.cols - 12, 11, STYLE_FAINT,
+                     "%3d %% seen", 100 * (view->scroll + body.rows) / rows);
     canvas_clip(canvas, canvas_whole(canvas));
 }
