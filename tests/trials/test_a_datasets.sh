@@ -151,6 +151,13 @@ copy ok/plain a2/gz_named_plain; gzip -nc ok/plain/$IM >a2/gz_named_plain/$IM
 accept a2/gz_named_plain '200 of 28x28x1'
 copy ok/gz a2/plain_named_gz; gzip -dc ok/gz/$IM.gz >a2/plain_named_gz/$IM.gz
 accept a2/plain_named_gz '200 of 28x28x1'
+if [ $trains = yes ]; then
+    result() { train "$1" 2>/dev/null | sed -n 's/.*\(precision @ 1 .*\)/\1/p'; }
+    control=$(result ok/gz)
+    for f in ok/plain a1/gz_two_members a2/gz_named_plain a2/plain_named_gz; do
+        [ -n "$control" ] && [ "$(result $f)" = "$control" ] || fail "$f does not train as its control: $(result $f), $control"
+    done
+fi
 copy ok/cifar10 a2/tar; tar cf a2/tar/data_batch_1.bin ok/plain/$IM
 refuse a2/tar data_batch_1.bin 'tar archive'
 
