@@ -164,7 +164,8 @@ static void test_shared_memory(void **state) {
         struct device_handle device;
         open_device(DEVICES[d], &device);
         struct model *models[] = {parse(SMALL), cifar10()};
-        for (int m = 0; m < 2; m++) {
+        int count = d == 2 ? 2 : 1; /* plain C takes long over the tutorial's network */
+        for (int m = 0; m < count; m++) {
             int images = m == 0 ? 6 : 2;
             struct net_run run;
             double *parameters = net_run_parameters(models[m], 3),
@@ -194,8 +195,9 @@ static void test_shared_memory(void **state) {
             free(parameters);
             free(pixels);
             free(labels);
-            model_free(models[m]);
         }
+        model_free(models[0]);
+        model_free(models[1]);
         device_close(&device);
     }
 }
@@ -255,7 +257,7 @@ static void test_initial_loss(void **state) {
     for (size_t d = 1; d < sizeof DEVICES / sizeof *DEVICES; d++) {
         struct device_handle device;
         open_device(DEVICES[d], &device);
-        enum { IMAGES = 8 };
+        enum { IMAGES = 4 };
         struct model *model = cifar10();
         struct net_run run;
         double *parameters = net_run_parameters(model, 1), *pixels = net_run_pixels(model, IMAGES, 2);
