@@ -12,7 +12,7 @@
 /* Folding between two looks at the keyboard, in seconds: a key is answered within 50 ms. */
 static const double FOLD_SECONDS = 0.02;
 /* A frame that took longer than this to write, or had to be put off this often, makes the console quiet. */
-static const double SLOW_FRAME = 0.1;
+static const double SLOW_FRAME = 0.5, QUIET_INTERVAL = 1;
 enum { LATE_FRAMES = 3, CALM_FRAMES = 50 };
 
 struct console {
@@ -77,8 +77,10 @@ static void reckon(struct console *console, double now) {
 
 /* A terminal that takes nothing is not waited for; one that is slow again and again gets less to draw. */
 static bool may_draw(struct console *console) {
-    if (term_has_room())
+    if (term_has_room()) {
+        console->late = 0;
         return true;
+    }
     if (++console->late == LATE_FRAMES)
         be_quiet(console, true);
     console->calm = 0;
@@ -107,7 +109,6 @@ static enum status draw(struct console *console, double now) {
         console->calm = 0;
     } else if (++console->calm == CALM_FRAMES) {
         be_quiet(console, false);
-        console->late = 0;
     }
     return STATUS_OK;
 }
@@ -167,9 +168,15 @@ static void take_keys(struct console *console, double now) {
     }
 }
 
+/* Seconds between two frames that nobody asked for by a key. */
+static double frame_interval(const struct console *console) {
+    double interval = app_preferences(console->app)->plot_interval;
+    return console->quiet ? fmax(interval, QUIET_INTERVAL) : interval;
+}
+
 /* When the next frame is due. */
 static double frame_at(const struct console *console) {
-    double next = console->drawn_at + app_preferences(console->app)->plot_interval;
+    double next = console->drawn_at + frame_interval(console);
     if (console->answer_key)
         return 0;
     return console->dirty ? fmax(next, 0) : fmax(console->again_at, next);
@@ -189,8 +196,7 @@ static enum status turn(struct console *console) {
     /* What comes between two frames is folded together, just before the next one, unless an answer is
      * awaited. */
     bool waiting = app_awaits(console->app) || console->more;
-    double pump_at =
-        waiting ? now : fmax(now, console->drawn_at + app_preferences(console->app)->plot_interval);
+    double pump_at = waiting ? now : fmax(now, console->drawn_at + frame_interval(console));
     bool listen = waiting || pump_at <= now;
     double until = fmin(frame, listen ? now + feed->ops->wait(feed, now) : pump_at);
     if (console->more)
