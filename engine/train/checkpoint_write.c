@@ -51,7 +51,7 @@ enum status checkpoint_finite(const char *where, const char *tensor, const float
 struct contents {
     struct arena arena;
     struct safetensors_tensor *tensors;
-    struct safetensors_word words[8];
+    struct safetensors_word words[9];
     int tensor_count, word_count;
     char *config;
 };
@@ -134,6 +134,8 @@ static enum status add_words(struct contents *c, const char *path, const struct 
     add_word(c, "slots", slots);
     add_word(c, "precision", precision);
     add_word(c, "config", c->config);
+    if (snapshot->applied)
+        add_word(c, "applied", snapshot->applied);
     return STATUS_OK;
 }
 

@@ -216,7 +216,9 @@ static enum status save_snapshot(struct trainer *t, float *const copies[3]) {
         .running = t->running,
         .settings = t->settings,
         .model = t->options.model,
-        .precision = t->evaluated == t->progress.steps ? t->precision : NAN,
+        /* what a wrong rule made is never kept as the best */
+        .precision = t->evaluated == t->progress.steps && t->rule == RULE_RIGHT ? t->precision : NAN,
+        .applied = rule_name(t->rule),
         .best = t->best,
         .epoch_images = t->options.data->train.count,
         .parameters = copies[0],

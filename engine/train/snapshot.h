@@ -24,6 +24,7 @@ struct snapshot {
     const struct model *model;
     int64_t epoch_images; /* of the training set: a run goes on with the same */
     double precision;     /* of an evaluation at this very step; NaN: there was none */
+    const char *applied;  /* name of a wrong rule in force (rules.h), or NULL; resume does not read it back */
     double best;          /* the highest precision of an evaluation that was due; -1: there was none */
     /* Flat, model->flat_count floats each. velocity NULL: no momentum; average NULL: no moving average. */
     const float *parameters, *velocity, *average;

@@ -206,6 +206,39 @@ static void test_images(void **state) {
     train_run_close(run);
 }
 
+static bool file_says(const char *path, const char *words) {
+    static char bytes[65536];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    return memmem(bytes, size, words, strlen(words)) != NULL;
+}
+
+/* A checkpoint made under a wrong rule says so, and its precision does not make it the best. */
+static void test_checkpoint_of_a_wrong_rule(void **state) {
+    (void)state;
+    const char *tmp = getenv("TEST_TMP");
+    char folder[512], path[600];
+    snprintf(folder, sizeof folder, "%s/wrong", tmp ? tmp : ".");
+    const char *const words[] = {"towers=2", "batch=26", "lr=0.05", "seed=5", NULL};
+    struct train_run *run = train_run_resume("cpu", conv_text, 104, 10, words, folder, NULL);
+    train_run_steps(run, 1);
+    command(run, "eval");
+    command(run, "save");
+    snprintf(path, sizeof path, "%s/step-00000001.safetensors", folder);
+    assert_false(file_says(path, "\"applied\""));
+    assert_false(file_says(path, "\"precision\":\"\""));
+    command(run, "why apply sum");
+    train_run_steps(run, 1);
+    command(run, "eval");
+    command(run, "save");
+    snprintf(path, sizeof path, "%s/step-00000002.safetensors", folder);
+    assert_true(file_says(path, "\"applied\":\"sum\""));
+    assert_true(file_says(path, "\"precision\":\"\""));
+    train_run_close(run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_looking_changes_nothing),
@@ -214,6 +247,7 @@ int main(void) {
         cmocka_unit_test(test_apply_and_go_back),
         cmocka_unit_test(test_no_average),
         cmocka_unit_test(test_images),
+        cmocka_unit_test(test_checkpoint_of_a_wrong_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
