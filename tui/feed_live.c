@@ -31,6 +31,8 @@ static enum status pump(struct feed *feed, double now, double budget, bool *more
     if (status != STATUS_BUSY)
         return status;
     enum client_state at = client_state(live->client);
+    if (at == CLIENT_MISMATCH)
+        return status_fail(STATUS_REFUSED, "%s", client_trouble(live->client));
     if (at == CLIENT_CRASHED && !live->told)
         state_crashed(feed->state, NULL);
     live->told = at == CLIENT_CRASHED;
@@ -59,7 +61,7 @@ static void status_of(const struct feed *feed, struct feed_status *out) {
     client_progress(live->client, &taken, &all);
     out->reading = at == CLIENT_READING;
     out->read = all > 0 ? (double)taken / (double)all : wire_unknown();
-    if (at == CLIENT_MISMATCH || at == CLIENT_LOST)
+    if (at == CLIENT_LOST)
         snprintf(out->trouble, sizeof out->trouble, "%s", client_trouble(live->client));
 }
 
