@@ -60,6 +60,17 @@ void hub_control_came(struct hub *hub, struct peer *peer) {
     announce(hub);
 }
 
+/* Numbers rise with time. */
+static int64_t longest_attached(const struct hub *hub, const struct peer *leaving) {
+    int64_t number = 0;
+    for (int i = 0; i < hub->peer_count; i++) {
+        const struct peer *peer = hub->peers[i];
+        if (is_console(peer) && !peer->watch && peer != leaving && (!number || peer->number < number))
+            number = peer->number;
+    }
+    return number;
+}
+
 void hub_control_left(struct hub *hub, const struct peer *peer) {
     if (!peer->greeted || !peer->events)
         return;
@@ -68,9 +79,8 @@ void hub_control_left(struct hub *hub, const struct peer *peer) {
     if (hub->holder == peer->number) {
         hub->holder = hub->asking;
         hub->asking = 0;
-        for (int i = 0; i < hub->peer_count && !hub->holder; i++)
-            if (is_console(hub->peers[i]) && !hub->peers[i]->watch && hub->peers[i] != peer)
-                hub->holder = hub->peers[i]->number;
+        if (!hub->holder)
+            hub->holder = longest_attached(hub, peer);
     }
     announce(hub);
 }
@@ -80,6 +90,8 @@ void hub_control_word(struct hub *hub, struct peer *peer, const char *word, doub
     if (!is_console(peer) || peer->watch)
         return;
     if (!strcmp(word, "ask") && !holds) {
+        if (hub->asking == peer->number)
+            return;
         if (hub->holder) {
             hub->asking = peer->number;
             hub->asked_at = now;

@@ -51,7 +51,7 @@ static void fill(const struct field *fields, void *body, struct random *random, 
             *(const char **)place = some_text(random, arena);
             break;
         case FIELD_INTEGER:
-            *(int64_t *)place = (int64_t)random_u32(random) * random_u32(random) - 5;
+            *(int64_t *)place = ((int64_t)random_u32(random) << 20) - random_u32(random);
             break;
         case FIELD_FLOAT:
             *(double *)place = some_real(random, true);
