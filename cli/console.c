@@ -73,21 +73,32 @@ static enum status show_lines(struct feed *feed) {
     return line_mode_run(feed, SECONDS, print_line, NULL);
 }
 
-int console_show(struct feed *feed, const struct app_options *options) {
-    struct console_farewell farewell;
-    enum status status = console_run(feed, options, &farewell);
+enum status console_watch(struct feed *feed, const struct app_options *options,
+                          struct console_farewell *farewell) {
+    enum status status = console_run(feed, options, farewell);
     if (status == STATUS_UNSUPPORTED && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
         status = show_lines(feed);
     feed_close(feed);
-    if (farewell.gone)
+    return status;
+}
+
+int console_tell(enum status status, const struct console_farewell *farewell,
+                 const struct app_options *options) {
+    const char *run = *farewell->run ? farewell->run : options->run ? options->run : "";
+    if (farewell->gone)
         return EXIT_DONE;
-    if (farewell.live && options->run && *options->run) {
-        printf("%s goes on%s%s. Come back with: towerscope attach %s\n", options->run,
-               *farewell.text ? ": " : "", farewell.text, options->run);
-    } else if (*farewell.text && options->run) {
-        printf("%s: %s\n", options->run, farewell.text);
-    }
+    if (farewell->live && *run)
+        printf("%s goes on%s%s. Come back with: towerscope attach %s\n", run, *farewell->text ? ": " : "",
+               farewell->text, run);
+    else if (*farewell->text && *run)
+        printf("%s: %s\n", run, farewell->text);
     if (status != STATUS_OK)
         return cli_fail(status);
-    return farewell.signal && farewell.signal != SIGINT ? 128 + farewell.signal : EXIT_DONE;
+    return farewell->signal && farewell->signal != SIGINT ? 128 + farewell->signal : EXIT_DONE;
+}
+
+int console_show(struct feed *feed, const struct app_options *options) {
+    struct console_farewell farewell;
+    enum status status = console_watch(feed, options, &farewell);
+    return console_tell(status, &farewell, options);
 }

@@ -20,4 +20,10 @@ void console_help(FILE *to);
  * exit code. */
 int console_show(struct feed *feed, const struct app_options *options);
 
+/* The two halves of it: show and close the feed; say the words. */
+enum status console_watch(struct feed *feed, const struct app_options *options,
+                          struct console_farewell *farewell);
+int console_tell(enum status status, const struct console_farewell *farewell,
+                 const struct app_options *options);
+
 #endif

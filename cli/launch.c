@@ -2,16 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "engine/base/clock.h"
 
 extern char **environ;
 
@@ -23,11 +25,13 @@ static void on_interrupt(int number) {
         kill((pid_t)starting, number);
 }
 
-/* This program, whatever has become of its file since it was started. */
-static enum status spawn(char **arguments, int ready, pid_t *pid) {
+/* This program, whatever has become of its file since it was started. said: where its words go; -1: to ours.
+ */
+static enum status spawn(char **arguments, int ready, int said, long *out) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
+    pid_t pid = 0;
     sigemptyset(&none);
     int error = posix_spawn_file_actions_init(&actions);
     if (error)
@@ -35,34 +39,42 @@ static enum status spawn(char **arguments, int ready, pid_t *pid) {
     error = posix_spawnattr_init(&attributes);
     if (!error) {
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (said >= 0) {
+            posix_spawn_file_actions_adddup2(&actions, said, STDOUT_FILENO);
+            posix_spawn_file_actions_adddup2(&actions, said, STDERR_FILENO);
+        }
         posix_spawn_file_actions_adddup2(&actions, ready, LAUNCH_FD);
         posix_spawnattr_setsigmask(&attributes, &none);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-        error = posix_spawn(pid, "/proc/self/exe", &actions, &attributes, arguments, environ);
+        error = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments, environ);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
+    *out = pid;
     return error ? status_fail(STATUS_IO, "the engine can't be started: %s", strerror(error)) : STATUS_OK;
 }
 
-/* All that the engine says, up to its end; a path is as long as it likes. */
-static size_t listen_to(int fd, char *out, size_t size) {
-    size_t length = 0;
-    while (length + 1 < size) {
-        ssize_t bytes = read(fd, out + length, size - 1 - length);
+/* What the engine says of its folder, as far as it has; a path is as long as it likes. STATUS_OK: that was
+ * all. */
+static enum status listen_to(struct launched *launched) {
+    for (;;) {
+        size_t room = sizeof launched->folder - 1 - launched->length;
+        ssize_t bytes = room ? read(launched->ready, launched->folder + launched->length, room) : 0;
         if (bytes < 0 && errno == EINTR)
             continue;
+        if (bytes < 0 && errno == EAGAIN)
+            return STATUS_BUSY;
         if (bytes <= 0)
             break;
-        length += (size_t)bytes;
+        launched->length += (size_t)bytes;
     }
-    out[length] = 0;
-    return length;
+    launched->folder[launched->length] = 0;
+    return STATUS_OK;
 }
 
-static int exit_code(pid_t pid) {
+static int exit_code(long pid) {
     int status;
-    while (waitpid(pid, &status, 0) < 0)
+    while (waitpid((pid_t)pid, &status, 0) < 0)
         if (errno != EINTR)
             return EXIT_FAILED;
     if (WIFEXITED(status))
@@ -71,26 +83,45 @@ static int exit_code(pid_t pid) {
     return EXIT_FAILED;
 }
 
-static enum status watch_start(pid_t pid, int ready, struct live_run *run, int *code) {
-    struct sigaction interrupt = {.sa_handler = on_interrupt}, was_interrupt, was_end;
-    char folder[PATH_MAX];
-    starting = (sig_atomic_t)pid;
-    sigaction(SIGINT, &interrupt, &was_interrupt);
-    sigaction(SIGTERM, &interrupt, &was_end);
-    size_t length = listen_to(ready, folder, sizeof folder);
-    *code = length ? 0 : exit_code(pid);
-    starting = 0;
-    sigaction(SIGINT, &was_interrupt, NULL);
-    sigaction(SIGTERM, &was_end, NULL);
-    if (length == 0)
-        return STATUS_OK;
-    signal(SIGCHLD, SIG_IGN); /* when it ends while a console is open, nobody waits for it */
-    return live_describe(folder, run);
+static enum status wait_for(struct launched *launched, int milliseconds) {
+    double until = clock_seconds() + milliseconds / 1e3;
+    for (;;) {
+        if (listen_to(launched) == STATUS_OK)
+            return STATUS_OK;
+        double left = until - clock_seconds();
+        if (milliseconds >= 0 && left <= 0)
+            return STATUS_BUSY;
+        struct pollfd polled = {.fd = launched->ready, .events = POLLIN};
+        poll(&polled, 1, milliseconds < 0 ? -1 : (int)(left * 1e3) + 1);
+    }
 }
 
-enum status launch(int argc, char **argv, struct live_run *run, int *code) {
+enum status launch_wait(struct launched *launched, int milliseconds, struct live_run *run, int *code) {
+    struct sigaction interrupt = {.sa_handler = on_interrupt}, was_interrupt, was_end;
     memset(run, 0, sizeof *run);
     *code = EXIT_FAILED;
+    bool hand_on = milliseconds != 0;
+    if (hand_on) {
+        starting = (sig_atomic_t)launched->pid;
+        sigaction(SIGINT, &interrupt, &was_interrupt);
+        sigaction(SIGTERM, &interrupt, &was_end);
+    }
+    enum status status = wait_for(launched, milliseconds);
+    if (status == STATUS_OK)
+        *code = launched->length ? 0 : exit_code(launched->pid);
+    if (hand_on) {
+        starting = 0;
+        sigaction(SIGINT, &was_interrupt, NULL);
+        sigaction(SIGTERM, &was_end, NULL);
+    }
+    if (status != STATUS_OK || launched->length == 0)
+        return status;
+    signal(SIGCHLD, SIG_IGN); /* when it ends while a console is open, nobody waits for it */
+    return live_describe(launched->folder, run);
+}
+
+enum status launch_begin(int argc, char **argv, bool aside, struct launched *out) {
+    *out = (struct launched){.ready = -1, .said = -1};
     char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
     static char program[] = "towerscope", word[] = LAUNCH_WORD;
     int ready[2];
@@ -98,22 +129,41 @@ enum status launch(int argc, char **argv, struct live_run *run, int *code) {
         free(arguments);
         return status_fail(STATUS_IO, "the engine can't be started: %s", strerror(errno));
     }
+    fcntl(ready[0], F_SETFL, O_NONBLOCK);
+    if (aside) /* not had: its words go to our own stderr */
+        out->said = memfd_create("towerscope-engine", MFD_CLOEXEC);
     arguments[0] = program;
     arguments[1] = word;
     for (int i = 1; i < argc; i++)
         arguments[i + 1] = argv[i];
     /* dup2 to its own number would leave the descriptor close-on-exec */
     int write_end = ready[1] == LAUNCH_FD ? fcntl(ready[1], F_DUPFD_CLOEXEC, LAUNCH_FD + 1) : ready[1];
-    pid_t pid;
-    enum status status = spawn(arguments, write_end, &pid);
+    enum status status = spawn(arguments, write_end, out->said, &out->pid);
     if (write_end != ready[1])
         close(write_end);
     close(ready[1]);
-    if (status == STATUS_OK)
-        status = watch_start(pid, ready[0], run, code);
-    close(ready[0]);
     free(arguments);
+    out->ready = ready[0];
+    if (status != STATUS_OK)
+        launch_end(out);
     return status;
+}
+
+void launch_repeat(const struct launched *launched, int to) {
+    char bytes[4096];
+    if (launched->said < 0 || lseek(launched->said, 0, SEEK_SET) < 0)
+        return;
+    for (ssize_t n; (n = read(launched->said, bytes, sizeof bytes)) > 0;)
+        if (write(to, bytes, (size_t)n) != n)
+            return;
+}
+
+void launch_end(struct launched *launched) {
+    if (launched->ready >= 0)
+        close(launched->ready);
+    if (launched->said >= 0)
+        close(launched->said);
+    launched->ready = launched->said = -1;
 }
 
 void launch_tell(const char *folder) {

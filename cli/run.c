@@ -53,34 +53,63 @@ static enum status check_terminal(const struct run_line *line) {
                        "`towerscope run --detach` starts a run and leaves it");
 }
 
-static int open_console(struct run_line *line, const struct live_run *run) {
+/* A console is not worth opening for an engine that has something to say against its start at once. */
+enum { LOOK_MS = 120 };
+
+struct starting {
+    struct launched engine;
+    struct live_run run;
+    int code;
+    bool ended; /* it did not become live */
+};
+
+/* The live feed, as soon as the engine is live. */
+static enum status begin_feed(void *context, struct feed **out) {
+    struct starting *starting = context;
+    STATUS_TRY(launch_wait(&starting->engine, 0, &starting->run, &starting->code));
+    starting->ended = !*starting->run.name;
+    if (starting->ended)
+        return status_fail(STATUS_REFUSED, "the engine did not start");
+    return feed_live(&starting->run, false, out);
+}
+
+static int open_console(struct run_line *line, struct starting *starting) {
     struct feed *feed;
-    enum status status = feed_live(run, false, &feed);
+    struct console_farewell farewell;
+    enum status status = feed_pending(starting->engine.ready, begin_feed, starting, &feed);
     if (status != STATUS_OK)
         return cli_fail(status);
-    line->console.run = run->name;
-    line->console.waiting = "the engine";
-    return console_show(feed, &line->console);
+    line->console.waiting = "the engine, which reads its data";
+    status = console_watch(feed, &line->console, &farewell);
+    if (starting->ended) {
+        launch_repeat(&starting->engine, STDERR_FILENO);
+        return starting->code;
+    }
+    if (status == STATUS_OK && !*starting->run.name)
+        printf("the engine is still starting: `towerscope ls` shows it, `towerscope attach` comes back\n");
+    return console_tell(status, &farewell, &line->console);
 }
 
 static int start(struct run_line *line) {
-    static const char waiting[] = "starting the engine ...";
-    struct live_run run;
-    int code;
-    bool told = !line->detach && isatty(STDERR_FILENO);
-    if (told) /* data are read and checked meanwhile */
-        fprintf(stderr, "%s", waiting);
-    enum status status = launch(line->engine_count, line->engine, &run, &code);
-    if (told)
-        fprintf(stderr, "\r%*s\r", (int)sizeof waiting, "");
+    struct starting starting = {.code = EXIT_FAILED};
+    enum status status = launch_begin(line->engine_count, line->engine, !line->detach, &starting.engine);
     if (status != STATUS_OK)
         return cli_fail(status);
-    if (!*run.name)
-        return code;
-    if (!line->detach)
-        return open_console(line, &run);
-    printf("%s\n", run.name);
-    return EXIT_DONE;
+    status = launch_wait(&starting.engine, line->detach ? -1 : LOOK_MS, &starting.run, &starting.code);
+    bool live = status == STATUS_OK && *starting.run.name;
+    int code = starting.code;
+    if (status == STATUS_BUSY || (live && !line->detach)) {
+        code = open_console(line, &starting);
+    } else if (status != STATUS_OK) {
+        code = cli_fail(status);
+    } else if (live) {
+        printf("%s\n", starting.run.name);
+        code = EXIT_DONE;
+    } else {
+        launch_repeat(&starting.engine, STDERR_FILENO);
+    }
+    launch_end(&starting.engine);
+    return code;
 }
 
 int command_run(int argc, char **argv) {
@@ -101,6 +130,7 @@ int command_run(int argc, char **argv) {
     } else if (options.help) {
         print_help();
     } else {
+        line.console.run = options.name;
         status = check_terminal(&line);
         code = status == STATUS_OK ? start(&line) : cli_fail(status);
     }

@@ -7,6 +7,7 @@
 
 /* How it was left, for the one who prints it. */
 struct console_farewell {
+    char run[65];   /* its name, as the run says it; "": it has not */
     char text[512]; /* where the run is; "" when it ended or nothing is known */
     int signal;     /* the signal that ended it; 0: none */
     bool gone;      /* the terminal hung up: there is nobody to tell */

@@ -63,6 +63,14 @@ struct feed {
 /* A live run, through the client. STATUS_NO_MEMORY, and what client_open says. */
 enum status feed_live(const struct live_run *run, bool watch, struct feed **out);
 
+/* Opens the live feed of a run that was being started. STATUS_BUSY: it is still starting. Any other failure
+ * ends the console. */
+typedef enum status feed_begin(void *context, struct feed **out);
+
+/* A run that is being started: an empty state until `begin`, asked again when `ready` can be read and once a
+ * second, gives the live feed, which is then closed with this one. STATUS_NO_MEMORY. */
+enum status feed_pending(int ready, feed_begin *begin, void *context, struct feed **out);
+
 struct replay_options {
     double speed; /* 0: 1 */
     int64_t at;   /* the step to begin at; WIRE_UNKNOWN_INT: the beginning, playing */

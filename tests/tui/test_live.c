@@ -154,6 +154,28 @@ static void deaths(void **state) {
     vt_end(vt);
 }
 
+/* `run` opens the console at once and trains in it; what stops a start is told on the terminal as it was. */
+static void run_opens_it(void **state) {
+    (void)state;
+    char runs[1024];
+    snprintf(runs, sizeof runs, "%s/runs", folder);
+    const char *good[] = {program,   "run",     "opened", "--runs", runs,       "--data", "generated",
+                          "--model", "softmax", "--lr",   "0.01",   "--towers", "2",      NULL};
+    struct vt *vt = vt_start(24, 100, good, NULL);
+    assert_true(vt_wait_text(vt, "cross-entropy", 20));
+    assert_true(vt_wait_text(vt, "training", 20));
+    leave(vt, "opened");
+    stop_run("opened");
+    const char *bad[] = {program, "run", "refused", "--runs", runs, "--data", "/no/such/folder", NULL};
+    vt = vt_start(24, 100, bad, NULL);
+    int status;
+    assert_true(vt_wait_exit(vt, 20, &status));
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 4);
+    assert_true(vt_shows(vt, "/no/such/folder"));
+    assert_true(vt_is_restored(vt));
+    vt_end(vt);
+}
+
 /* Killed by a hang-up while it trains: the run goes on. */
 static void hang_up(void **state) {
     (void)state;
@@ -176,18 +198,16 @@ static int begin(void **state) {
 /* No engine outlives a test that failed. */
 static int finish(void **state) {
     (void)state;
-    static const char *const names[] = {"orders", "shared", "frail", "alone"};
-    for (int i = 0; i < 4; i++)
+    static const char *const names[] = {"orders", "shared", "frail", "alone", "opened"};
+    for (int i = 0; i < 5; i++)
         stop_run(names[i]);
     return 0;
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commands),
-        cmocka_unit_test(control),
-        cmocka_unit_test(deaths),
-        cmocka_unit_test(hang_up),
+        cmocka_unit_test(commands), cmocka_unit_test(control),      cmocka_unit_test(deaths),
+        cmocka_unit_test(hang_up),  cmocka_unit_test(run_opens_it),
     };
     return cmocka_run_group_tests(tests, begin, finish);
 }
