@@ -46,6 +46,17 @@ run one --resume >out 2>err
 "$TOWERSCOPE" run two --data generated </dev/null >out 2>err && fail "a console without a terminal"
 grep -q 'towerscope train' err && [ ! -e runs/two ] || fail "no terminal: $(cat err)"
 
+# ---- kill -9 of a console: training goes on, and the next console has control
+if command -v script >/dev/null; then
+    TERM=xterm script -qc "exec '$TOWERSCOPE' attach one" screen >/dev/null 2>&1 < <(sleep 20) &
+    console_is_there() { console=$(pgrep -f "^$TOWERSCOPE attach one") && [ -s screen ]; }
+    until_ok console_is_there
+    at=$(step one)
+    kill -9 $console
+    until_ok beyond one $((at + 5))
+    kill %% 2>/dev/null
+fi
+
 # ---- commands: acknowledged, at the next step, from any folder
 cd /
 ctl one towers 4 >"$TEST_TMP/out" || fail "towers 4"
@@ -127,4 +138,5 @@ grep -nE '[:,[] *-?(nan|inf|NaN|Infinity)' runs/one/events.jsonl && fail "no JSO
 # ---- nothing to attach to: training goes on all the same
 XDG_STATE_HOME=/dev/null "$TOWERSCOPE" train alone --data generated --model softmax --steps 5 --eval-every 0 >out 2>err || fail "train without a state folder: $(cat err)"
 grep -q 'no console can attach' err || fail "it says so: $(cat err)"
+grep -hE -A5 'Sanitizer|runtime error' runs/*/engine.log && fail "a sanitizer spoke in an engine's log"
 exit $failed

@@ -47,9 +47,11 @@ static int set_up(void **context) {
 
 static int tear_down(void **context) {
     (void)context;
+    int spoke = shell(
+        "grep -hE -A5 'Sanitizer|runtime error' runs/*/engine.log 2>/dev/null"); /* 0: a sanitizer did */
     shell("for r in runs/*; do [ -s $r/lock ] && kill -9 $(cat $r/lock) 2>/dev/null; done; cd /; rm -rf '%s'",
           folder);
-    return 0;
+    return spoke == 0 ? -1 : 0;
 }
 
 static struct live_run run_of(const char *name) {
