@@ -48,7 +48,7 @@ void golden_train_open(struct golden_train *t, struct device_handle device, cons
     *t = (struct golden_train){.device = device, .model = model, .settings = settings};
     for (int k = 0; k < GOLDEN_TOWERS && shards[k]; k++) {
         t->images[t->towers] = shards[k];
-        net_run_open(&t->run[t->towers++], device, model, shards[k], true);
+        net_run_open_forced(&t->run[t->towers++], device, model, shards[k], true, settings.force);
     }
     t->parameters = flat(t, parameters);
     t->average = flat(t, NULL);

@@ -10,6 +10,7 @@ enum { GOLDEN_TOWERS = 3 };
 
 struct golden_settings {
     double lr, momentum, clip, ema;
+    const char *force; /* an implementation, or NULL */
 };
 
 struct golden_train {

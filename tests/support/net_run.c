@@ -19,12 +19,18 @@ static struct span buffer(struct net_run *run, size_t bytes) {
 
 void net_run_open(struct net_run *run, struct device_handle device, const struct model *model, int images,
                   bool training) {
+    net_run_open_forced(run, device, model, images, training, NULL);
+}
+
+void net_run_open_forced(struct net_run *run, struct device_handle device, const struct model *model,
+                         int images, bool training, const char *force) {
+    struct net_options options = {.images = images, .training = training, .force = force};
     struct device_info info;
     must(device.ops->describe(device.device, &info));
     assert_true(info.host_memory);
     *run = (struct net_run){
         .device = device, .model = model, .element = (size_t)info.element_bytes, .images = images};
-    must(net_plan(model, device, &(struct net_options){.images = images, .training = training}, &run->net));
+    must(net_plan(model, device, &options, &run->net));
     struct net_sizes sizes = net_sizes(run->net);
     run->memory.arena = buffer(run, sizes.arena_bytes);
     run->memory.gradient = buffer(run, sizes.gradient_bytes);

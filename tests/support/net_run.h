@@ -19,6 +19,9 @@ struct net_run {
  * of host memory. Fails the test on any error. */
 void net_run_open(struct net_run *run, struct device_handle device, const struct model *model, int images,
                   bool training);
+/* The same with an implementation forced where it does the operation. */
+void net_run_open_forced(struct net_run *run, struct device_handle device, const struct model *model,
+                         int images, bool training, const char *force);
 void net_run_close(struct net_run *run);
 
 /* Fill all that a step may not rely on with 0xFF again. */
