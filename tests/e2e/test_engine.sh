@@ -76,7 +76,7 @@ done
 ctl one set batch 7 >/dev/null 2>&1
 [ "$(ctl one status --json | field towers)" = 4 ] || fail "refused commands change nothing"
 ctl one set batch 128 >/dev/null || fail "set batch"
-ctl one note --at $((at + 500)) 'hello  there' >"$TEST_TMP/out" &
+ctl one note --timeout 150 --at $((at + 500)) 'hello  there' >"$TEST_TMP/out" &
 ctl one resume >/dev/null || fail "resume"
 wait $! || fail "a command for later"
 grep -q "^applied after step $((at + 500))" "$TEST_TMP/out" || fail "at its step: $(cat "$TEST_TMP/out")"
