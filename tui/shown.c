@@ -93,8 +93,7 @@ double shown_update(struct shown *shown, const struct run_state *state, uint64_t
     if (!another && state->events == shown->taken_events)
         return INFINITY;
     if (state->step.kind != EVENT_STEP) {
-        if (another)
-            shown->have = false;
+        shown->have = false; /* a rewind takes the newest step away */
         shown->generation = generation;
         shown->taken_events = state->events;
         return INFINITY;

@@ -25,6 +25,8 @@ struct kept_event { /* what one of the newest events points to */
 struct state_memory {
     struct kept_event kept[EVENT_KINDS], devices[DEVICES], images[IMAGES];
     struct event device_events[DEVICES], image_events[IMAGES];
+    struct kept_event kept_good;
+    struct event good; /* the newest step before a wrong rule came into force: what a rewind goes back to */
     struct curve curve;
     struct state_marker markers[MARKERS];
     struct state_log_line log[LOG_LINES];
@@ -76,6 +78,7 @@ void state_free(struct run_state *state) {
     free_kept(memory->kept, EVENT_KINDS);
     free_kept(memory->devices, DEVICES);
     free_kept(memory->images, IMAGES);
+    free_kept(&memory->kept_good, 1);
     for (int64_t i = 0; i < state->marker_count; i++)
         free(memory->markers[i].text);
     for (int64_t i = 0; i < state->log_count; i++)
@@ -273,25 +276,6 @@ static void fold_score(struct run_state *state, const struct event_eval *e) {
     find_best(state);
 }
 
-/* The run went back to `step`: what lies beyond has not happened. */
-static void go_back(struct run_state *state, int64_t step) {
-    struct state_memory *memory = state->memory;
-    curve_drop(&memory->curve, step);
-    int64_t kept = 0;
-    for (int64_t i = 0; i < state->marker_count; i++)
-        if (state->markers[i].step <= step)
-            state->markers[kept++] = state->markers[i];
-        else
-            free(state->markers[i].text);
-    state->marker_count = kept;
-    kept = 0;
-    for (int64_t i = 0; i < memory->score_count; i++)
-        if (memory->scores[i].step <= step)
-            memory->scores[kept++] = memory->scores[i];
-    memory->score_count = kept;
-    find_best(state);
-}
-
 /* ---- the newest of each kind */
 
 /* Where the newest event of a kind is kept; 0: nowhere. */
@@ -388,6 +372,8 @@ static enum status keep_newest(struct run_state *state, const struct event *even
     case EVENT_STEP: /* a live step that came late tells nothing new */
         if (event->seq == 0 && state->step.kind && event->step.step < state->step.step.step)
             return STATUS_OK;
+        if (event->step.applied && state->step.kind && !state->step.step.applied)
+            STATUS_TRY(keep(&state->step, &state->memory->good, &state->memory->kept_good));
         break;
     case EVENT_STATE:
         snprintf(state->phase, sizeof state->phase, "%s", event->state.state ? event->state.state : "");
@@ -397,6 +383,46 @@ static enum status keep_newest(struct run_state *state, const struct event *even
     }
     struct event *slot = slot_of(state, event->kind);
     return slot ? keep(event, slot, &state->memory->kept[event->kind]) : STATUS_OK;
+}
+
+/* ---- going back */
+
+/* Of the newest events, those that lie beyond `step` go; the step before the wrong rule comes back. */
+static void drop_newest(struct run_state *state, int64_t step) {
+    static const enum event_kind dropped[] = {EVENT_STEP,   EVENT_PHASE, EVENT_LOSSES,
+                                              EVENT_LAYERS, EVENT_WHY,   EVENT_EVAL};
+    struct state_memory *memory = state->memory;
+    if (memory->good.kind && memory->good.step.step > step)
+        memory->good.kind = EVENT_NONE;
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
+        struct event *slot = slot_of(state, dropped[i]);
+        if (slot->kind && event_step(slot) != WIRE_UNKNOWN_INT && event_step(slot) > step)
+            slot->kind = EVENT_NONE;
+    }
+    if (!state->step.kind && memory->good.kind) /* without memory for it: none */
+        (void)keep(&memory->good, &state->step, &memory->kept[EVENT_STEP]);
+    if (state->images_count > 0 && state->images[0].images.step > step)
+        state->images_count = 0;
+}
+
+/* The run went back to `step`: what lies beyond has not happened. */
+static void go_back(struct run_state *state, int64_t step) {
+    struct state_memory *memory = state->memory;
+    curve_drop(&memory->curve, step);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < state->marker_count; i++)
+        if (state->markers[i].step <= step)
+            state->markers[kept++] = state->markers[i];
+        else
+            free(state->markers[i].text);
+    state->marker_count = kept;
+    kept = 0;
+    for (int64_t i = 0; i < memory->score_count; i++)
+        if (memory->scores[i].step <= step)
+            memory->scores[kept++] = memory->scores[i];
+    memory->score_count = kept;
+    find_best(state);
+    drop_newest(state, step);
 }
 
 /* ---- folding */
@@ -509,6 +535,9 @@ static bool copy_events(struct run_state *copy, const struct run_state *state) {
             keep(from, slot_of(copy, kind), &copy->memory->kept[kind]) != STATUS_OK)
             return false;
     }
+    const struct event *good = &state->memory->good;
+    if (good->kind && keep(good, &copy->memory->good, &copy->memory->kept_good) != STATUS_OK)
+        return false;
     for (; copy->device_count < state->device_count; copy->device_count++) {
         int64_t i = copy->device_count;
         if (keep(&state->devices[i], &copy->devices[i], &copy->memory->devices[i]) != STATUS_OK)

@@ -7,7 +7,7 @@
 #include "kernels/status.h"
 
 /* Curves: one sample a step event that arrived. Samples are appended; after a resume or a rewind those beyond
- * the step gone back to are dropped. */
+ * the step gone back to are dropped, and so are the newest events that lie beyond it. */
 struct state_curve_point {
     int64_t step;
     double loss, cross_entropy, grad_norm, grad_norm_mean;
@@ -54,7 +54,7 @@ struct run_state {
     char phase[16];               /* last state event: starting, training, paused, ... */
     double start_time, last_time; /* of the events */
     struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase; /* the newest of
-                                     each; kind EVENT_NONE: none yet */
+                                     each; kind EVENT_NONE: none yet, or gone with a rewind */
     struct event alarm;    /* the newest of level warning or error */
     struct event command;  /* the newest: pending, applied or refused */
     double best_precision; /* of the evaluations; unknown: none */

@@ -104,7 +104,7 @@ static void a_resume_or_rewind_drops_what_lies_beyond(void **context) {
     assert_int_equal(state->point_count, 10);
     assert_int_equal(state->points[9].step, 10);
     assert_true(state->best_precision == 0.5 && state->best_step == 8);
-    assert_true(state->at_step == 10 && state->step.step.step == 20);
+    assert_true(state->at_step == 10 && !state->step.kind && !state->eval.kind);
     assert_int_equal(state->log_count, log + 2); /* that it crashed, that it was resumed */
     assert_int_equal(state->marker_count, 2);
     assert_int_equal(state->markers[1].kind, MARKER_RESUME);
@@ -132,6 +132,47 @@ static void a_resume_or_rewind_drops_what_lies_beyond(void **context) {
     assert_int_equal(state_crashed(state, NULL), STATUS_OK);
     assert_true(state->crashed);
     state_free(state);
+}
+
+static void a_rewind_brings_back_the_step_before_the_wrong_rule(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    struct arena arena = {0};
+    steps(state, 1, 1, 5, 2);
+    struct event wrong = events_step(6, 6, 2, &arena);
+    wrong.step.applied = "sum";
+    apply(state, wrong);
+    wrong.seq = wrong.step.step = 7;
+    apply(state, wrong);
+    struct event phase = event_new(EVENT_PHASE);
+    phase.seq = 8;
+    phase.phase.step = 7;
+    phase.phase.phase = "update";
+    apply(state, phase);
+    struct run_state *copy = state_copy(state);
+    assert_non_null(copy);
+    struct event rewind = event_new(EVENT_REWIND);
+    rewind.seq = 9;
+    rewind.rewind.step = 7;
+    rewind.rewind.to = 5;
+    apply(state, rewind);
+    apply(copy, rewind);
+    for (int i = 0; i < 2; i++) {
+        const struct run_state *each = i ? copy : state;
+        assert_int_equal(each->at_step, 5);
+        assert_int_equal(each->step.kind, EVENT_STEP);
+        assert_int_equal(each->step.step.step, 5);
+        assert_null(each->step.step.applied);
+        assert_int_equal(each->step.step.tower_count, 2);
+        assert_int_equal(each->step_phase.kind, EVENT_NONE);
+    }
+    rewind.seq = 10;
+    rewind.rewind.to = 3;
+    apply(state, rewind);
+    assert_int_equal(state->step.kind, EVENT_NONE);
+    state_free(copy);
+    state_free(state);
+    arena_free(&arena);
 }
 
 static void a_score_that_is_not_finite_is_never_the_best(void **context) {
@@ -320,6 +361,7 @@ int main(void) {
         cmocka_unit_test(steps_make_curves),
         cmocka_unit_test(seen_events_and_late_live_steps_change_nothing),
         cmocka_unit_test(a_resume_or_rewind_drops_what_lies_beyond),
+        cmocka_unit_test(a_rewind_brings_back_the_step_before_the_wrong_rule),
         cmocka_unit_test(a_score_that_is_not_finite_is_never_the_best),
         cmocka_unit_test(long_runs_stay_bounded_and_keep_their_spikes),
         cmocka_unit_test(losses_too_long_for_a_line_come_together),
