@@ -41,8 +41,17 @@ static int64_t planned_of(const struct run_state *state) {
     return state->run_start.kind == EVENT_RUN_START ? state->run_start.run_start.steps : WIRE_UNKNOWN_INT;
 }
 
+/* While training goes on, the step whose figures are shown; once it stands, where it stands. */
+static int64_t step_of(const struct scene *scene) {
+    const struct run_state *state = scene->state;
+    bool moves = scene->shown->have && !state->ended && !strcmp(state->phase, "training");
+    if (!moves && state->at_step != WIRE_UNKNOWN_INT)
+        return state->at_step;
+    return scene->shown->have ? scene->shown->step.step : 0;
+}
+
 static void add_step(struct line *line, const struct scene *scene) {
-    int64_t step = scene->shown->have ? scene->shown->step.step : 0, planned = planned_of(scene->state);
+    int64_t step = step_of(scene), planned = planned_of(scene->state);
     char now[FORMAT_SIZE], all[FORMAT_SIZE];
     format_count(now, step);
     if (planned == WIRE_UNKNOWN_INT) {
