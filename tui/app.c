@@ -428,11 +428,10 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
     case ACTION_DISMISS:
         if (app->help) {
             app->help = false;
+        } else if (standing_find(state, &app->about).request) {
+            return control(app, "refuse");
         } else if (app->message.until > now) {
             app->message.until = 0;
-        } else if (state->control.kind == EVENT_CONTROL && state->control.control.yours &&
-                   state->control.control.asking_user) {
-            return control(app, "refuse");
         } else if (!view_act(app, action, state, &orders)) {
             app->dismissed = standing_find(state, &app->about);
         }
@@ -496,17 +495,16 @@ static void draw_calm(const struct app *app, struct canvas *canvas, struct box b
 static void draw_message(struct app *app, struct canvas *canvas, const struct frame_layout *frame,
                          const struct run_state *state, double now) {
     struct box box = frame->message;
-    struct standing standing;
+    struct standing standing = standing_find(state, &app->about);
     if (app->mode == MODE_PROMPT)
         prompt_draw(&app->prompt, canvas, box, ":");
     else if (app->mode == MODE_FILTER)
         prompt_draw(&app->filter, canvas, box, "/");
     else if (app->mode == MODE_CONFIRM)
         draw_words(canvas, box, STYLE_STRONG, app->question.question);
-    else if (app->message.until > now)
+    else if (app->message.until > now && !standing.request)
         draw_words(canvas, box, app->message.style, app->message.text);
-    else if (standing = standing_find(state, &app->about),
-             *standing.text && !standing_same(&standing, &app->dismissed))
+    else if (*standing.text && (standing.request || !standing_same(&standing, &app->dismissed)))
         draw_words(canvas, box, standing.style, standing.text);
     else if (!frame->message_shares_footer || app->show_budget)
         draw_calm(app, canvas, box, state);

@@ -37,6 +37,7 @@ struct standing standing_find(const struct run_state *state, const struct feed_s
                  control->asking_user, control->asking_terminal ? "@" : "",
                  control->asking_terminal ? control->asking_terminal : "");
         out.style = STYLE_STRONG;
+        out.request = true;
         return out;
     }
     alarm_standing(state, &out);

@@ -10,7 +10,8 @@
 struct standing {
     char text[600]; /* "": nothing stands */
     enum style style;
-    double time; /* of the event it is about, to tell one alarm from the next like it */
+    bool request; /* for control: it waits for an answer, and comes before what was said */
+    double time;  /* of the event it is about, to tell one alarm from the next like it */
 };
 
 /* The most pressing of what stands. An alarm no longer does when the run has gone on well beyond it. */
