@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/format.h"
+#include "tui/times.h"
 
 enum { COSINE_BAR = 8 }; /* cells of the cosine's bar */
 
@@ -118,7 +119,14 @@ static void draw_cosine(const struct scene *scene, const struct towers_layout *a
 
 /* ---- time: one bar a tower, all to the scale of the step */
 
-enum { PART_LOAD, PART_FORWARD, PART_BACKWARD, PART_WAIT, PART_AVERAGE, PARTS };
+enum {
+    PART_LOAD = TIMES_LOAD,
+    PART_FORWARD = TIMES_FORWARD,
+    PART_BACKWARD = TIMES_BACKWARD,
+    PART_WAIT = TIMES_WAIT,
+    PART_AVERAGE = TIMES_AVERAGE,
+    PARTS
+};
 
 static const struct {
     uint32_t glyph;
@@ -139,24 +147,13 @@ static void draw_part(struct canvas *canvas, int row, int col, int part) {
 static void draw_time(const struct scene *scene, struct column_span span, int row,
                       const struct event_step_tower *t) {
     const struct event_step *step = &scene->shown->step;
-    double ms[PARTS] = {t->load_ms, t->forward_ms, t->backward_ms, t->wait_ms,
-                        step->average_ms + step->update_ms};
-    double whole = 1000 * step->seconds, sum = 0;
-    for (int p = 0; p < PARTS; p++) {
-        ms[p] = isfinite(ms[p]) && ms[p] > 0 ? ms[p] : 0;
-        sum += ms[p];
-    }
-    whole = isfinite(whole) && whole > sum ? whole : sum;
-    if (!(whole > 0))
-        return;
-    /* Towers that share a worker take turns: the time that is none of these goes by before a tower's turn. */
-    double done = whole - sum;
-    int col = (int)lround(done / whole * span.cols);
-    for (int p = 0; p < PARTS; p++) {
-        done += ms[p];
-        for (int end = (int)lround(done / whole * span.cols); col < end; col++)
-            draw_part(scene->canvas, row, span.col + col, p);
-    }
+    double ms[TIMES_PARTS];
+    double whole = times_of(step, t, ms);
+    int edges[TIMES_PARTS + 1];
+    times_place(ms, whole, span.cols, edges);
+    for (int p = 0; p < TIMES_PARTS; p++) /* the update is drawn as part of the averaging */
+        for (int col = edges[p]; col < edges[p + 1]; col++)
+            draw_part(scene->canvas, row, span.col + col, p < TIMES_AVERAGE ? p : PART_AVERAGE);
 }
 
 /* What the parts of the bars mean, beside the rule and the averaged row. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/format.h"
+#include "tui/times.h"
 
 bool devices_view_act(struct devices_view *view, enum action action) {
     if (action != ACTION_UP && action != ACTION_DOWN && action != ACTION_HOME)
@@ -64,52 +65,42 @@ static int draw_devices(const struct scene *scene, struct box box) {
 
 /* ---- the timeline */
 
-enum { LOAD, FORWARD, BACKWARD, WAIT, AVERAGE, UPDATE, PARTS };
 static const struct {
     const char *name;
     uint32_t glyph;
     char ascii;
     bool faint;
-} parts[PARTS] = {{"load", 0x2591, 'l', false},     {"forward", 0x2592, 'f', false},
-                  {"backward", 0x2588, 'b', false}, {"wait", 0x00b7, '.', true},
-                  {"average", 0x2593, 'a', false},  {"update", 0x2550, 'u', false}};
+} parts[TIMES_PARTS] = {{"load", 0x2591, 'l', false},     {"forward", 0x2592, 'f', false},
+                        {"backward", 0x2588, 'b', false}, {"wait", 0x00b7, '.', true},
+                        {"average", 0x2593, 'a', false},  {"update", 0x2550, 'u', false}};
 
 static void part_at(struct canvas *canvas, int row, int col, int part, enum style hue) {
     canvas_put(canvas, row, col,
                canvas->glyphs == GLYPHS_ASCII ? (uint32_t)parts[part].ascii : parts[part].glyph,
-               parts[part].faint ? STYLE_FAINT
-               : part >= AVERAGE ? STYLE_STRONG
-                                 : hue);
+               parts[part].faint       ? STYLE_FAINT
+               : part >= TIMES_AVERAGE ? STYLE_STRONG
+                                       : hue);
 }
 
-static void draw_bar(const struct scene *scene, int row, int col, int cols, const double ms[PARTS],
+static void draw_bar(const struct scene *scene, int row, int col, int cols, const double ms[TIMES_PARTS],
                      double whole, enum style hue) {
-    double done = 0;
-    int at = 0;
-    for (int p = 0; p < PARTS && whole > 0; p++) {
-        done += isfinite(ms[p]) && ms[p] > 0 ? ms[p] : 0;
-        for (int end = (int)lround(done / whole * cols); at < end && at < cols; at++)
+    int edges[TIMES_PARTS + 1];
+    times_place(ms, whole, cols, edges);
+    for (int p = 0; p < TIMES_PARTS; p++)
+        for (int at = edges[p]; at < edges[p + 1]; at++)
             part_at(scene->canvas, row, col + at, p, hue);
-    }
 }
 
 static double whole_of(const struct event_step *step) {
-    double most = 0;
-    for (int64_t k = 0; k < step->tower_count; k++) {
-        const struct event_step_tower *t = &step->towers[k];
-        const double ms[] = {t->load_ms, t->forward_ms, t->backward_ms, t->wait_ms};
-        double sum = 0;
-        for (int i = 0; i < 4; i++)
-            sum += isfinite(ms[i]) ? ms[i] : 0;
-        most = fmax(most, sum);
-    }
-    most += isfinite(step->average_ms) ? step->average_ms : 0;
-    return most + (isfinite(step->update_ms) ? step->update_ms : 0);
+    double most = 0, ms[TIMES_PARTS];
+    for (int64_t k = 0; k < step->tower_count; k++)
+        most = fmax(most, times_of(step, &step->towers[k], ms));
+    return most;
 }
 
 static void draw_legend(const struct scene *scene, int row, int col, int cols) {
     int end = col + cols;
-    for (int p = 0; p < PARTS; p++) {
+    for (int p = 0; p < TIMES_PARTS; p++) {
         int width = 2 + (int)strlen(parts[p].name);
         if (col + width > end)
             return;
@@ -137,14 +128,15 @@ static void draw_timeline(struct devices_view *view, const struct scene *scene, 
     view->scroll = view->scroll < 0 ? 0 : view->scroll;
     for (int i = 0; i < rows && view->scroll + i < step->tower_count; i++) {
         const struct event_step_tower *t = &step->towers[view->scroll + i];
-        const double ms[PARTS] = {t->load_ms, t->forward_ms,    t->backward_ms,
-                                  t->wait_ms, step->average_ms, step->update_ms};
+        const double told[] = {t->load_ms, t->forward_ms, t->backward_ms, t->wait_ms};
+        double ms[TIMES_PARTS];
+        (void)times_of(step, t, ms);
         enum style hue = (enum style)(STYLE_TOWER + t->tower % TOWER_HUES);
         int row = box.row + 2 + i;
         canvas_print(canvas, row, box.col, 11, STYLE_PLAIN, "tower %lld", (long long)t->tower);
         draw_bar(scene, row, box.col + 11, bar, ms, whole, hue);
         for (int p = 0; p < 4 && numbers; p++) {
-            format_fixed(number, ms[p], 8, 2);
+            format_fixed(number, told[p], 8, 2);
             canvas_text_right(canvas, row, box.col + box.cols - 7 - 8 * (3 - p), 8, STYLE_PLAIN, number);
         }
     }
