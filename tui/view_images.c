@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tui/format.h"
 #include "tui/picture.h"
@@ -145,6 +146,22 @@ static void draw_confusion(const struct scene *scene, struct box box) {
         }
 }
 
+/* Whether the engine refused the images: a batch that was changed is loaded by the next step. */
+static bool has_none(const struct run_state *state) {
+    const struct event_command *command = &state->command.command;
+    return state->command.kind == EVENT_COMMAND && command->status && !strcmp(command->status, "refused") &&
+           command->reason && strstr(command->reason, "holds no images");
+}
+
+static void draw_head(const struct images_view *view, const struct scene *scene, struct box box,
+                      const struct event_images *images) {
+    int64_t last = view->first + (images && images->image_count > 0 ? images->image_count - 1 : 0);
+    canvas_print(scene->canvas, box.row, box.col, box.cols, STYLE_STRONG,
+                 "\u25c2 tower %d \u25b8   images %lld\u2013%lld of %lld%s", view->tower,
+                 (long long)view->first, (long long)last, (long long)shard_of(scene, view->tower),
+                 images ? "" : "   not asked for yet");
+}
+
 void images_view_draw(struct images_view *view, const struct scene *scene, struct box body) {
     struct canvas *canvas = scene->canvas;
     int margin = body.cols >= 24 ? 1 : 0;
@@ -155,11 +172,11 @@ void images_view_draw(struct images_view *view, const struct scene *scene, struc
         draw_confusion(scene, box);
     } else {
         const struct event_images *images = find(view, scene->state);
-        canvas_print(
-            canvas, box.row, box.col, box.cols, STYLE_STRONG,
-            "\u25c2 tower %d \u25b8   images %lld\u2013%lld of %lld%s", view->tower, (long long)view->first,
-            (long long)(view->first + (images && images->image_count > 0 ? images->image_count - 1 : 0)),
-            (long long)shard_of(scene, view->tower), images ? "" : "   not asked for yet");
+        if (images || !has_none(scene->state))
+            draw_head(view, scene, box, images);
+        else
+            canvas_print(canvas, box.row, box.col, box.cols, STYLE_STRONG,
+                         "\u25c2 tower %d \u25b8   holds no images until the next step", view->tower);
         if (images)
             canvas_print(canvas, box.row, box.col + 44, box.cols - 44, STYLE_FAINT,
                          "as the network saw them at step %lld", (long long)images->step);

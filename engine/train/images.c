@@ -39,8 +39,8 @@ enum status images_report(struct trainer *t, int64_t k, int64_t first) {
                            t->towers->count - 1);
     const struct tower *tower = &t->towers->tower[k];
     if (!t->batch || !tower->net)
-        return status_fail(STATUS_REFUSED, "images: tower %lld holds no images at step %lld", (long long)k,
-                           (long long)t->progress.steps);
+        return status_fail(STATUS_REFUSED, "images: tower %lld holds no images until the next step",
+                           (long long)k);
     if (first < 0 || first >= tower->images)
         return status_fail(STATUS_REFUSED, "images: the shard of tower %lld has images 0 to %lld",
                            (long long)k, (long long)tower->images - 1);
