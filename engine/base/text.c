@@ -94,3 +94,8 @@ const char *text_nearest(const char *word, const char *const *names, int count) 
     }
     return nearest;
 }
+
+const char *text_near(const char *word, const char *const *names, int count) {
+    const char *nearest = text_nearest(word, names, count);
+    return nearest && 3 * (size_t)distance(word, nearest) <= strnlen(word, WORD_MAX) ? nearest : NULL;
+}

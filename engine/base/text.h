@@ -19,4 +19,7 @@ bool text_integer(const char *text, int64_t *out);
  * (the earliest wins a tie); NULL when count is 0. The names are not copied. */
 const char *text_nearest(const char *word, const char *const *names, int count);
 
+/* text_nearest(), or NULL when that differs from `word` by more than a third of the word's letters. */
+const char *text_near(const char *word, const char *const *names, int count);
+
 #endif

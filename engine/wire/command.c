@@ -81,13 +81,28 @@ static int find(const char *word, const char *const *names, int count) {
     return -1;
 }
 
-/* The index of `word` among names, or -1 with a sentence that names the nearest. */
+/* The index of `word` among names, or -1 with a sentence that names the nearest, or all when none is near. */
 static int choose(const char *word, const char *const *names, int count, const char *what) {
     int i = find(word, names, count);
-    if (i < 0)
-        status_fail(STATUS_BAD_INPUT, "no %s \"%s\"; the nearest is \"%s\"", what, word,
-                    text_nearest(word, names, count));
-    return i;
+    if (i >= 0)
+        return i;
+    const char *near = text_near(word, names, count);
+    char all[256] = "";
+    for (int k = 0; k < count && !near; k++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", names[k]);
+    if (near)
+        status_fail(STATUS_BAD_INPUT, "no %s \"%s\"; the nearest is \"%s\"", what, word, near);
+    else
+        status_fail(STATUS_BAD_INPUT, "no %s \"%s\"; there are %s", what, word, all);
+    return -1;
+}
+
+/* A setting is changed by "set": its bare name is no command. */
+static bool names_setting(const char *word) {
+    for (int i = 0; i < COMMAND_SETTINGS; i++)
+        if (!strcmp(word, settings[i].name))
+            return true;
+    return false;
 }
 
 static enum status usage(enum command_kind kind, const char *found) {
@@ -229,6 +244,9 @@ enum status command_parse(const char *text, struct command *out) {
         return status_fail(STATUS_BAD_INPUT,
                            "an empty command; the known ones are pause, resume, step, towers, set, "
                            "save, eval, why, note, status, stop");
+    if (names_setting(words.word[0]))
+        return status_fail(STATUS_BAD_INPUT, "no command \"%s\"; it is a setting: set %s VALUE",
+                           words.word[0], words.word[0]);
     int kind = choose(words.word[0], kind_names, COMMAND_KINDS, "command");
     if (kind < 0)
         return STATUS_BAD_INPUT;

@@ -336,6 +336,10 @@ static void test_nearest(void **state) {
     assert_string_equal(text_nearest("BATCH", names, 6), "batch");
     assert_string_equal(text_nearest("lr_decay", names, 6), "lr-decay");
     assert_null(text_nearest("x", names, 0));
+    assert_string_equal(text_near("tower", names, 6), "towers");
+    assert_string_equal(text_near("stpes", names, 6), "steps");
+    assert_null(text_near("pause", names, 6));
+    assert_null(text_near("", names, 6));
     char word[400];
     memset(word, 'z', sizeof word - 1);
     word[sizeof word - 1] = 0;

@@ -58,6 +58,9 @@ static void good_commands_are_understood(void **context) {
 static void bad_commands_are_refused_with_the_reason(void **context) {
     (void)context;
     refuse("", "empty");
+    refuse("batch 64", "it is a setting: set batch VALUE");
+    refuse("towrs 3", "the nearest is \"towers\"");
+    refuse("frobnicate", "there are pause, resume,");
     refuse("   ", "empty");
     refuse("puase", "\"pause\"");
     refuse("tower 4", "\"towers\"");
