@@ -39,7 +39,7 @@ static size_t restore_length;
 static volatile sig_atomic_t leave_signal, continued;
 static int wake[2] = {-1, -1}; /* a pipe that ends the waiting */
 
-static const int leave_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+static const int leave_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM};
 enum { LEAVE_SIGNALS = 4, CRASH_SIGNALS = 6 };
 static struct sigaction old_actions[LEAVE_SIGNALS + CRASH_SIGNALS + 1];

@@ -44,8 +44,10 @@ enum status rule_average(struct trainer *t, const struct combine_args *right) {
 }
 
 enum status rule_apply(struct trainer *t, enum rule rule) {
+    bool right = t->rule == RULE_RIGHT;
     STATUS_TRY(rule_restore(t));
-    STATUS_TRY(good_take(t));
+    if (right) /* from one wrong rule to another: what was good is what came before both */
+        STATUS_TRY(good_take(t));
     if (rule == RULE_NO_AVERAGE)
         STATUS_TRY(apart_open(t));
     t->rule = rule;

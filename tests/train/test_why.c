@@ -127,9 +127,12 @@ static void test_apply_and_go_back(void **state) {
     train_run_steps(plain, 3);
     assert_false(train_run_command(run, "restore"));
     assert_false(train_run_command(run, "why apply nonsense"));
-    command(run, "why apply sum");
-    train_run_steps(run, 5);
-    for (int i = 3; i < 8; i++) {
+    command(run, "why apply last");
+    train_run_steps(run, 1);
+    command(run, "why apply sum"); /* going back leads before both */
+    train_run_steps(run, 4);
+    assert_string_equal(run->kept[3].step.applied, "last");
+    for (int i = 4; i < 8; i++) {
         const struct event_step *s = &run->kept[i].step;
         assert_string_equal(s->applied, "sum");
         double sum = 0;
