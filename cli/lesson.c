@@ -48,7 +48,17 @@ static int tell(struct lesson *lesson) {
 static int show(struct lesson *lesson, struct app_options *options) {
     struct feed *feed;
     enum status status = lesson_feed(lesson, options, &feed);
-    return status == STATUS_OK ? console_show(feed, options) : cli_fail(status);
+    if (status != STATUS_OK)
+        return cli_fail(status);
+    struct console_farewell farewell;
+    status = console_watch(feed, options, &farewell);
+    if (!farewell.gone)
+        printf("The lesson is over, and its run with it.\nAgain: towerscope lesson %s; the others: towerscope "
+               "lesson\n",
+               lesson->name);
+    farewell.live = false; /* the run was in this process */
+    *farewell.text = 0;
+    return console_tell(status, &farewell, options);
 }
 
 int command_lesson(int argc, char **argv) {

@@ -56,6 +56,8 @@ static void status_of(const struct feed *feed, struct feed_status *out) {
 
 static enum status command(struct feed *feed, const char *text, char *id) {
     struct lesson_player *player = (struct lesson_player *)feed;
+    if (!strcmp(text, "pause") || !strcmp(text, "resume"))
+        return status_fail(STATUS_REFUSED, "a lesson makes its steps itself: enter or n goes on");
     snprintf(id, 40, "lesson-%u", ++player->commands);
     return lesson_command(player->lesson, text, id);
 }

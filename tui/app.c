@@ -22,6 +22,10 @@
 enum mode { MODE_KEYS, MODE_PROMPT, MODE_FILTER, MODE_CONFIRM };
 enum { QUEUE = 16 };
 
+/* Whether the run was asked for the values of the Why screen; failed: not sent, or refused. */
+enum why_asked { WHY_UNASKED, WHY_ASKED, WHY_FAILED };
+static const char why_on[] = "why on";
+
 /* How long a message stands, and how long a count of towers that was asked for is built upon, in seconds. */
 static const double MESSAGE_SECONDS = 6, WANTED_SECONDS = 3;
 
@@ -56,6 +60,7 @@ struct app {
     struct view_orders question;   /* MODE_CONFIRM: what is asked, and the commands that "y" sends */
     char queue[QUEUE][ORDER_TEXT]; /* commands that wait for the one under way */
     int queued;
+    enum why_asked why;
     size_t guided; /* the guide's keys that were pressed */
 };
 
@@ -117,6 +122,8 @@ void app_sent(struct app *app, const char *id, const char *text, double now) {
     if (!id) {
         app_say(app, STYLE_WARNING, text, now);
         *app->sent = 0;
+        if (!strcmp(app->text, why_on))
+            app->why = WHY_FAILED;
         return;
     }
     char words[PROMPT_TEXT + 16];
@@ -141,6 +148,8 @@ static void hear_command(struct app *app, const struct run_state *state, double 
     *app->sent = 0;
     if (refused)
         app->wanted_towers = 0;
+    if (refused && !strcmp(app->text, why_on))
+        app->why = WHY_FAILED;
 }
 
 static enum app_wish command(struct app *app, const struct run_state *state, double now, const char *text) {
@@ -178,13 +187,34 @@ static void queue_orders(struct app *app, const struct view_orders *orders) {
         memcpy(app->queue[app->queued++], orders->commands[i], ORDER_TEXT);
 }
 
+static void ask_why(struct app *app) {
+    struct view_orders orders = {.count = 0};
+    orders_add(&orders, "%s", why_on);
+    app->why = app->queued < QUEUE ? WHY_ASKED : WHY_FAILED;
+    queue_orders(app, &orders);
+}
+
+/* The Why screen asks for its values as soon as commands may be sent, and again when control comes back. */
+static void keep_why(struct app *app, const struct run_state *state) {
+    bool may = may_command(app, state);
+    bool lost = state->ended || state->crashed || (state->control.kind == EVENT_CONTROL && !may);
+    if (app->screen != SCREEN_WHY || lost || (!may && app->why == WHY_FAILED))
+        app->why = WHY_UNASKED;
+    if (app->screen == SCREEN_WHY && may && app->why == WHY_UNASKED)
+        ask_why(app);
+}
+
 enum app_wish app_due(struct app *app, const struct run_state *state, double now) {
     char text[ORDER_TEXT];
+    keep_why(app, state);
     if (*app->sent || app->queued == 0)
         return APP_NOTHING;
     memcpy(text, app->queue[0], sizeof text);
     memmove(app->queue[0], app->queue[1], (size_t)(--app->queued) * ORDER_TEXT);
-    return command(app, state, now, text);
+    enum app_wish wish = command(app, state, now, text);
+    if (wish != APP_COMMAND && !strcmp(text, why_on))
+        app->why = WHY_FAILED;
+    return wish;
 }
 
 const char *app_parting(const struct app *app, const struct run_state *state) {
@@ -196,6 +226,8 @@ static void open_screen(struct app *app, enum screen screen, const struct run_st
     screens_change(app->screen, screen, &orders);
     if (may_command(app, state))
         queue_orders(app, &orders);
+    if (app->screen != screen)
+        app->why = WHY_UNASKED; /* app_due asks */
     app->screen = screen;
     app->help = false;
 }
@@ -214,6 +246,9 @@ static enum app_wish order(struct app *app, const struct view_orders *orders, co
         }
         return APP_NOTHING;
     }
+    bool walks = !strncmp(orders->commands[0], "phase ", 6);
+    if (walks && app->screen == SCREEN_WHY && app->why != WHY_ASKED) /* without it a phase has no values */
+        ask_why(app);
     queue_orders(app, orders);
     return app_due(app, state, now);
 }

@@ -42,8 +42,6 @@ void screens_change(enum screen from, enum screen to, struct view_orders *orders
         return;
     if (from == SCREEN_WHY)
         orders_add(orders, "why off");
-    if (to == SCREEN_WHY)
-        orders_add(orders, "why on");
 }
 
 bool screens_act(struct screens *screens, enum screen screen, enum action action, const struct scene *scene,

@@ -35,7 +35,7 @@ enum action screens_opening(enum screen screen);
 /* Where keys mean something on that screen: WHERE_ON_... or 0. */
 unsigned screens_where(enum screen screen);
 
-/* Coming to a screen from another, and leaving it: what is asked of the run. */
+/* Leaving a screen for another: what is asked of the run. */
 void screens_change(enum screen from, enum screen to, struct view_orders *orders);
 
 /* A key on a screen other than Towers and Log; false: it does nothing there. */

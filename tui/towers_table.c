@@ -290,12 +290,20 @@ static bool even_shards(const struct shown *shown) {
     return true;
 }
 
-static void draw_average(const struct scene *scene, const struct towers_layout *at) {
+/* How the row came about: the average, or the wrong rule in its place. */
+static void draw_average_name(const struct scene *scene, const struct towers_layout *at) {
     struct canvas *canvas = scene->canvas;
-    const struct event_step *step = &scene->shown->step;
+    const char *applied = scene->shown->have ? scene->shown->step.applied : NULL;
     int row = at->average.row;
     struct column_span name = at->columns[COLUMN_TOWER], worker = at->columns[COLUMN_WORKER];
     char text[64];
+    if (applied) {
+        int room = worker.cols ? worker.col + worker.cols + 2 - name.col : name.cols;
+        bool sign = !strcmp(applied, "sum") && room >= 5 && canvas->glyphs != GLYPHS_ASCII;
+        snprintf(text, sizeof text, "%s%s", sign ? "\u03a3 " : "", applied);
+        canvas_text(canvas, row, name.col, name.cols ? room : 0, STYLE_WARNING, text);
+        return;
+    }
     if (canvas->glyphs == GLYPHS_ASCII)
         snprintf(text, sizeof text, "mean");
     else if (scene->shown->have && !even_shards(scene->shown))
@@ -305,6 +313,14 @@ static void draw_average(const struct scene *scene, const struct towers_layout *
     canvas_text(canvas, row, name.col, name.cols, STYLE_STRONG,
                 name.cols >= text_width(text) ? text : "\u03a3");
     canvas_text(canvas, row, worker.col, worker.cols ? 7 : 0, STYLE_STRONG, "average");
+}
+
+static void draw_average(const struct scene *scene, const struct towers_layout *at) {
+    struct canvas *canvas = scene->canvas;
+    const struct event_step *step = &scene->shown->step;
+    int row = at->average.row;
+    char text[64];
+    draw_average_name(scene, at);
     struct event_step unknown = event_new(EVENT_STEP).step;
     struct figures figures = average_figures(scene->shown->have ? step : &unknown);
     draw_figures(scene, at, row, &figures, STYLE_STRONG);

@@ -202,7 +202,13 @@ static void draw_words(const struct scene *scene, struct box box, const struct w
     struct box inside = {box.row, box.col + margin, box.rows, box.cols - 2 * margin};
     if (step->moving)
         snprintf(text, sizeof text, "the run trains on: n freezes the next step and walks it phase by phase");
-    else if (step->applied && phase >= WHY_AVERAGE)
+    else if (step->applied && phase == WHY_AVERAGE)
+        snprintf(
+            text, sizeof text,
+            "in place of the mean the wrong rule \"%s\" is in force%s%s; r takes it back, R goes back with "
+            "it",
+            step->applied, *why_rule_formula(step->applied) ? ": " : "", why_rule_formula(step->applied));
+    else if (step->applied && phase > WHY_AVERAGE)
         snprintf(text, sizeof text,
                  "the wrong rule \"%s\" made this step; r takes it back, R goes back with it", step->applied);
     else

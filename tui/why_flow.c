@@ -47,8 +47,10 @@ static void draw_heads(const struct scene *scene, const struct why_picture *p) {
     if (!p->view->presenter)
         head(scene, p, at->angle, true, WHY_AVERAGE, WHY_AVERAGE,
              at->angle.cols >= 10 ? "\u2220 average" : "cos");
-    head(scene, p, at->average, false, WHY_AVERAGE, WHY_UPDATE,
-         at->average.cols >= 18 ? "  average, update" : "  average");
+    const char *rule = p->step->applied ? p->step->applied : "average";
+    bool both = at->average.cols >= 2 + text_width(rule) + 8;
+    snprintf(text, sizeof text, "  %s%s", rule, both ? ", update" : "");
+    head(scene, p, at->average, false, WHY_AVERAGE, WHY_UPDATE, text);
 }
 
 /* ---- rows */
@@ -196,14 +198,18 @@ static void draw_bracket(const struct scene *scene, const struct why_picture *p,
     canvas_put(scene->canvas, middle, col + 2, 0x25b8, style);
 }
 
-/* Without the scope another average would come out. */
-static const struct event_alternative *unscoped(const struct why_picture *p) {
-    if (!p->view->no_scope || !p->step->why || !beyond(p, WHY_AVERAGE))
+static const struct event_alternative *alternative(const struct why_picture *p, const char *name) {
+    if (!name || !p->step->why || !beyond(p, WHY_AVERAGE))
         return NULL;
     for (int64_t i = 0; i < p->step->why->alternative_count; i++)
-        if (p->step->why->alternatives[i].name && !strcmp(p->step->why->alternatives[i].name, "unscoped"))
+        if (p->step->why->alternatives[i].name && !strcmp(p->step->why->alternatives[i].name, name))
             return &p->step->why->alternatives[i];
     return NULL;
+}
+
+/* Without the scope another average would come out. */
+static const struct event_alternative *unscoped(const struct why_picture *p) {
+    return p->view->no_scope ? alternative(p, "unscoped") : NULL;
 }
 
 static void draw_unscoped(const struct scene *scene, int middle, int bottom, int col, int room,
@@ -233,19 +239,22 @@ static void draw_average(const struct scene *scene, const struct why_picture *p,
     }
     bool averaged = beyond(p, WHY_AVERAGE), updated = beyond(p, WHY_UPDATE), wide = room >= 14;
     char text[96], value[FORMAT_SIZE], lr[FORMAT_SIZE];
-    format_short(value, averaged ? p->step->grad_norm : wire_unknown(), 3);
+    const struct event_alternative *wrong = alternative(p, p->step->applied); /* what is in force instead */
+    const char *g = p->step->applied ? "g" : "\u1e21";
+    double norm = wrong ? wrong->grad_norm : p->step->grad_norm;
+    format_short(value, averaged ? norm : wire_unknown(), 3);
     format_short(lr, p->step->lr, 2);
-    const char *name = canvas->glyphs == GLYPHS_ASCII ? "|mean|" : "|\u1e21|";
+    const char *name = p->step->applied ? "|g|" : canvas->glyphs == GLYPHS_ASCII ? "|mean|" : "|\u1e21|";
     snprintf(text, sizeof text, "%s %s", name, value);
     canvas_text(canvas, middle, col, room, averaged ? STYLE_STRONG : STYLE_FAINT, text);
     if (middle - 1 >= flow.row && middle > from && averaged) {
-        format_short(value, p->step->loss, 4);
-        snprintf(text, sizeof text, wide ? "loss %s" : "%s", value);
+        format_short(value, wrong ? wrong->printed_loss : p->step->loss, 4);
+        snprintf(text, sizeof text, "%s%s", !wide ? "" : wrong ? "prints " : "loss ", value);
         canvas_text(canvas, middle - 1, col, room, STYLE_PLAIN, text);
     }
     if (middle + 1 <= bottom) {
-        snprintf(text, sizeof text, room >= 13 ? "w\u2190w\u2212%.8s\u00b7\u1e21" : "w\u2212%.8s\u00b7\u1e21",
-                 wire_is_unknown(p->step->lr) ? "lr" : lr);
+        snprintf(text, sizeof text, "%s%.8s\u00b7%s", room >= 13 ? "w\u2190w\u2212" : "w\u2212",
+                 wire_is_unknown(p->step->lr) ? "lr" : lr, g);
         canvas_text(canvas, middle + 1, col, room, updated ? STYLE_STRONG : STYLE_FAINT, text);
     }
     if (middle + 2 <= bottom && updated && isfinite(p->step->update_ratio) && !p->view->presenter) {

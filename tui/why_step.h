@@ -35,7 +35,7 @@ struct why_step {
     int towers, terms;      /* terms: of each tower's collection; 0: not known */
     bool values;            /* the terms' values are those of this step */
     double lr, loss, grad_norm, update_ratio;
-    const char *applied;         /* name of a wrong rule in force; NULL: none */
+    const char *applied;         /* name of the wrong rule that makes the step; NULL: none */
     const struct event_why *why; /* proof and alternatives of this step; NULL: none */
     const struct run_state *state;
 };

@@ -54,12 +54,17 @@ static void say_batch(const struct trainer *t, char reason[REASON_MAX]) {
     if (t->settings.batch_per_tower > 0)
         snprintf(
             reason, REASON_MAX,
-            "%lld towers of %lld images: the batch is %lld, an epoch %lld steps; the learning rate stays",
-            towers, (long long)t->settings.batch_per_tower, batch, (long long)steps_per_epoch(t));
+            "%lld tower%s of %lld images: the batch is %lld, an epoch %lld steps; the learning rate stays",
+            towers, towers == 1 ? "" : "s", (long long)t->settings.batch_per_tower, batch,
+            (long long)steps_per_epoch(t));
+    else if (towers == 1)
+        snprintf(reason, REASON_MAX, "the batch of %lld images goes to 1 tower of %lld", batch, batch);
+    else if (batch % towers == 0)
+        snprintf(reason, REASON_MAX, "the batch of %lld images is shared by %lld towers, %lld each", batch,
+                 towers, batch / towers);
     else
         snprintf(reason, REASON_MAX, "the batch of %lld images is shared by %lld towers, %lld or %lld each%s",
-                 batch, towers, batch / towers, batch / towers + (batch % towers != 0),
-                 batch < towers ? ": some are idle" : "");
+                 batch, towers, batch / towers, batch / towers + 1, batch < towers ? ": some are idle" : "");
 }
 
 /* Towers that never average start again from their mean. Without the memory for it they average from now on.

@@ -144,7 +144,7 @@ static void check_keys(const char *keys, const char *wanted) {
         enum app_wish wish = app_key(app, *key == '|' ? PRESS_ENTER : *key, state, 10);
         for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
             snprintf(sent + strlen(sent), sizeof sent - strlen(sent), "%s;", app_text(app));
-            app_sent(app, NULL, "", 10);
+            app_sent(app, "", "", 10);
         }
         app_draw(app, canvas, state, 1, 10);
     }
@@ -168,6 +168,58 @@ static void asks(void **state) {
     check_keys("2od1n", "why on;why off;");
 }
 
+/* Commands until nothing is left; "why on" is answered by `status` the first time. */
+static void hear(struct app *app, enum app_wish wish, struct run_state *state, const char *status,
+                 char *sent) {
+    for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
+        strcat(strcat(sent, app_text(app)), ";");
+        bool first = !strcmp(app_text(app), "why on") && *status;
+        app_sent(app, first ? "1" : "", "", 10);
+        if (!first)
+            continue;
+        struct event answer = event_new(EVENT_COMMAND);
+        answer.command.id = "1";
+        answer.command.text = "why on";
+        answer.command.status = status;
+        status = "";
+        assert_int_equal(state_apply(state, &answer), STATUS_OK);
+        struct canvas *canvas = canvas_new(24, 80);
+        app_draw(app, canvas, state, 1, 10);
+        canvas_free(canvas);
+    }
+}
+
+/* The values are asked for before a phase, also where control comes late, or the first time was refused. */
+static void asks_again(void **unused) {
+    (void)unused;
+    for (int late = 0; late < 3; late++) {
+        struct app_options options = {.run = "quiet-harbor"};
+        preferences_default(&options.preferences);
+        keymap_default(&options.keymap);
+        struct run_state *state = at_phase("losses", 4);
+        struct event control = event_new(EVENT_CONTROL);
+        control.control.holder_user = "ada";
+        control.control.yours = true;
+        if (!late)
+            assert_int_equal(state_apply(state, &control), STATUS_OK);
+        struct app *app = app_new(&options);
+        char sent[512] = "";
+        hear(app, app_key(app, '2', state, 10), state, late ? "" : "refused", sent);
+        assert_string_equal(sent, late ? "" : "why on;");
+        if (late == 1) { /* control comes */
+            assert_int_equal(state_apply(state, &control), STATUS_OK);
+            hear(app, app_due(app, state, 10), state, "applied", sent);
+            assert_string_equal(sent, "why on;");
+        }
+        hear(app, app_key(app, 'n', state, 10), state, "applied", sent);
+        hear(app, app_key(app, 'n', state, 10), state, "", sent);
+        assert_string_equal(sent,
+                            late ? "why on;phase next;phase next;" : "why on;why on;phase next;phase next;");
+        app_free(app);
+        state_free(state);
+    }
+}
+
 /* The ring by hand: 4 towers, 8 images, 2 ms an image; 3/4 of the bytes twice at 6 bytes/ms; 6 messages. */
 static void scales(void **unused) {
     (void)unused;
@@ -179,8 +231,9 @@ static void scales(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folds),  cmocka_unit_test(layouts), cmocka_unit_test(knows),
-        cmocka_unit_test(proves), cmocka_unit_test(asks),    cmocka_unit_test(scales),
+        cmocka_unit_test(folds),      cmocka_unit_test(layouts), cmocka_unit_test(knows),
+        cmocka_unit_test(proves),     cmocka_unit_test(asks),    cmocka_unit_test(scales),
+        cmocka_unit_test(asks_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
