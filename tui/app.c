@@ -122,8 +122,10 @@ void app_sent(struct app *app, const char *id, const char *text, double now) {
     if (!id) {
         app_say(app, STYLE_WARNING, text, now);
         *app->sent = 0;
-        if (!strcmp(app->text, why_on))
+        if (!strcmp(app->text, why_on)) {
             app->why = WHY_FAILED;
+            app->queued = 0; /* no phase without its values */
+        }
         return;
     }
     char words[PROMPT_TEXT + 16];

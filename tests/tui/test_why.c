@@ -168,14 +168,16 @@ static void asks(void **state) {
     check_keys("2od1n", "why on;why off;");
 }
 
-/* Commands until nothing is left; "why on" is answered by `status` the first time. */
+/* Commands until nothing is left; "why on" is answered by `status` the first time ("lost": it can't be sent).
+ */
 static void hear(struct app *app, enum app_wish wish, struct run_state *state, const char *status,
                  char *sent) {
     for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
         strcat(strcat(sent, app_text(app)), ";");
         bool first = !strcmp(app_text(app), "why on") && *status;
-        app_sent(app, first ? "1" : "", "", 10);
-        if (!first)
+        bool lost = first && !strcmp(status, "lost");
+        app_sent(app, lost ? NULL : first ? "1" : "", "", 10);
+        if (!first || lost)
             continue;
         struct event answer = event_new(EVENT_COMMAND);
         answer.command.id = "1";
@@ -192,7 +194,7 @@ static void hear(struct app *app, enum app_wish wish, struct run_state *state, c
 /* The values are asked for before a phase, also where control comes late, or the first time was refused. */
 static void asks_again(void **unused) {
     (void)unused;
-    for (int late = 0; late < 3; late++) {
+    for (int late = 0; late < 4; late++) {
         struct app_options options = {.run = "quiet-harbor"};
         preferences_default(&options.preferences);
         keymap_default(&options.keymap);
@@ -210,6 +212,11 @@ static void asks_again(void **unused) {
             assert_int_equal(state_apply(state, &control), STATUS_OK);
             hear(app, app_due(app, state, 10), state, "applied", sent);
             assert_string_equal(sent, "why on;");
+        }
+        if (late == 3) { /* before the engine is live */
+            hear(app, app_key(app, 'n', state, 10), state, "lost", sent);
+            assert_string_equal(sent, "why on;");
+            *sent = 0;
         }
         hear(app, app_key(app, 'n', state, 10), state, "applied", sent);
         hear(app, app_key(app, 'n', state, 10), state, "", sent);
