@@ -15,8 +15,8 @@ enum { SMOOTHINGS = 4 };
 
 struct preferences {
     bool log_scale;
-    int smoothing;  /* 0 (off) to SMOOTHINGS - 1 */
-    int64_t window; /* steps in the plots; 0: all */
+    int64_t smoothing; /* 0 (off) to SMOOTHINGS - 1 */
+    int64_t window;    /* steps in the plots; 0: all */
     enum theme theme;
     enum palette_name palette;
     enum glyph_choice glyphs;
