@@ -3,7 +3,7 @@
 #   V=1            show the commands
 #   WERROR=1       warnings are errors (CI)
 #   SANITIZE=      address (with undefined behaviour), thread, or fuzz (clang; make fuzz does it)
-#   CUDA=          auto, 0 or 1: the GPU plugin
+#   CUDA=          auto, 0 or 1: the GPU plugin (kernels/cuda/cuda.mk: CUDA_HOME, CUDNN_HOME, NCCL_HOME)
 
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
@@ -53,10 +53,13 @@ CPPFLAGS += -I. -I$(B)/gen -D_GNU_SOURCE -DTOWERSCOPE_VERSION='"$(VERSION)"'
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(SANFLAGS) $(CFLAGS) -MMD -MP -pthread
 LDLIBS = -ldnnl -lncursesw -ltinfo -ljansson -linih -lz -ldl -lm -pthread
+# what a plugin takes from the program that loads it
+EXPORTS := kernels/exports.list
+ALL_LDFLAGS = $(SANFLAGS) -Wl,--dynamic-list=$(EXPORTS) $(LDFLAGS)
 TEST_LDLIBS = -lcmocka -lvterm
 
 # ---- sources: every .c of a folder belongs to it
-PLAIN_SRC := $(wildcard kernels/*.c kernels/cpu/*.c engine/*/*.c datasets/*.c tui/*.c)
+PLAIN_SRC := $(wildcard kernels/*.c kernels/cpu/*.c kernels/cuda/host/*.c engine/*/*.c datasets/*.c tui/*.c)
 REF_SRC := $(wildcard kernels/ref/*.c)
 ISA_SRC := $(wildcard kernels/cpu/isa/*.c)
 CLI_SRC := $(wildcard cli/*.c)
@@ -78,9 +81,15 @@ FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJ := $(B)/tests/fuzz/files.o $(if $(filter fuzz,$(SANITIZE)),,$(B)/tests/fuzz/driver.o)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: picture all run protocol test test-long fuzz fuzzers check-house golden golden-values golden-screens bench bench-tui install clean help FORCE
-all: $(BIN)
+.PHONY: picture all plugins run protocol test test-long fuzz fuzzers check-house golden golden-values golden-screens bench bench-tui install clean help FORCE
+all: $(BIN) plugins
 	$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope
+
+# ---- the GPU plugin, where its toolkit is
+PLUGINS :=
+comma := ,
+include kernels/cuda/cuda.mk
+plugins: $(PLUGINS)
 
 # ---- compiling
 $(B)/%.o: %.c
@@ -138,14 +147,14 @@ $(LIB): $(PLAIN_OBJ) $(REF_OBJ) $(ISA_OBJ) $(GEN_OBJ)
 
 $(BIN): $(CLI_OBJ) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJ) $(LIB) $(LDLIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(CLI_OBJ) $(LIB) $(LDLIBS)
 
 $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $< $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
 $(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_OBJ) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(SANFLAGS) $(if $(filter fuzz,$(SANITIZE)),-fsanitize=fuzzer) $(LDFLAGS) -o $@ $< $(FUZZ_OBJ) $(LIB) $(LDLIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter fuzz,$(SANITIZE)),-fsanitize=fuzzer) -o $@ $< $(FUZZ_OBJ) $(LIB) $(LDLIBS)
 .PRECIOUS: $(B)/%.o
 
 # ---- using
@@ -164,7 +173,7 @@ test-long:
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all tests
 	$(Q)tests/run --long --bin $(BIN) --build $(B)
 
-tests: $(TEST_BIN) $(FUZZ_BIN)
+tests: $(TEST_BIN) $(FUZZ_BIN) plugins
 
 bench: all
 	$(Q)$(BIN) bench
@@ -185,7 +194,7 @@ bench-tui: all $(B)/tests/tui/bench_tui
 	$(Q)$(B)/tests/tui/bench_tui $(BIN) $(BENCH_SECONDS)
 $(B)/tests/tui/bench_tui: $(B)/tests/tui/bench_tui.o $(SUPPORT_OBJ) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $< $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
 
 # the picture of the README: the real screen, from a run that is recorded for it
 PICTURE := $(B)/picture
@@ -214,6 +223,7 @@ protocol: all
 
 install: all
 	$(Q)install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/towerscope
+	$(if $(CUDA_PLUGIN),$(Q)install -D -m 755 $(CUDA_PLUGIN) $(DESTDIR)$(PREFIX)/lib/towerscope/backend_cuda.so)
 
 clean:
 	$(Q)rm -rf build
