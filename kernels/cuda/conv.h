@@ -1,0 +1,72 @@
+/* Convolutions by cuDNN (conv.c; on the simulated device by tests/cudasim/fake_conv.cpp).
+ *
+ * A context is a stream's: calls on it are queued on that stream, in order, one thread at a time. A plan is a
+ * GPU's and serves all contexts of that GPU. Everything is chosen, built and measured when the plan is made;
+ * the calls only queue work: they never allocate and never wait, and may be captured into a graph.
+ *
+ * Layouts: x [images][h][w][c], y [images][out h][out w][out c], weights [out c][kernel h][kernel w][in c]
+ * (cuDNN's; the transpose of towerscope's, see cuda_transpose). All float. Failures are status_fail()ed with
+ * cuDNN's own words. */
+#ifndef TOWERSCOPE_KERNELS_CUDA_CONV_H
+#define TOWERSCOPE_KERNELS_CUDA_CONV_H
+
+#include "kernels/op.h"
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum cuda_precision {
+    CUDA_F32,  /* true float32 */
+    CUDA_TF32, /* float32 in memory, TF32 in the tensor cores */
+};
+
+struct conv_context;
+struct conv_plan;
+
+/* What is to be computed. */
+struct conv_request {
+    const struct op *op; /* OP_CONV */
+    int images;
+    bool bias, relu;     /* forward adds a bias, and then takes max(y, 0) */
+    bool training;       /* false: forward only */
+    bool input_gradient; /* with training: conv_input_gradient will be called */
+    bool deterministic;  /* only engines that give the same bytes each time */
+    enum cuda_precision precision;
+};
+
+/* For the GPU that is current. Free with conv_context_free (NULL is fine). */
+enum status conv_context_new(cudaStream_t stream, struct conv_context **out);
+void conv_context_free(struct conv_context *context);
+
+/* Choose engines. `context`: any of the GPU that is current; nothing may be queued on its stream. Plans of
+ * equal requests on GPUs of one kind may share what was found. STATUS_UNSUPPORTED: cuDNN has no engine. */
+enum status conv_plan_new(struct conv_context *context, const struct conv_request *request,
+                          struct conv_plan **out);
+void conv_plan_free(struct conv_plan *plan);
+
+/* Bytes of workspace that any call with the plan needs; 256-byte aligned. */
+size_t conv_plan_workspace(const struct conv_plan *plan);
+
+/* The engines in words, for `doctor --plan`: "engine 32 (tensor core)". At least 32 bytes. */
+void conv_plan_describe(const struct conv_plan *plan, char *out, size_t size);
+
+/* y = relu(conv(x, weights) + bias), as the request says; bias NULL when it has none. */
+enum status conv_forward(struct conv_context *context, const struct conv_plan *plan, const float *x,
+                         const float *weights, const float *bias, float *y, void *workspace);
+
+/* dx from dz, the gradient before bias and ReLU. */
+enum status conv_input_gradient(struct conv_context *context, const struct conv_plan *plan, const float *dz,
+                                const float *weights, float *dx, void *workspace);
+
+/* dweights (written, not added to), in the weights' layout. */
+enum status conv_weights_gradient(struct conv_context *context, const struct conv_plan *plan, const float *x,
+                                  const float *dz, float *dweights, void *workspace);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,37 @@
+/* Dense layers by cuBLAS (gemm.c; on the simulated device by tests/cudasim/fake_gemm.cpp).
+ *
+ * A gemm is a stream's: a cuBLAS handle with a workspace of its own (set explicitly, so that graphs can
+ * capture it and results stay the same bytes). Calls are queued on that stream and never allocate or wait.
+ * Matrices are row-major as everywhere: x [images][in], y [images][out], weights [in][out]. */
+#ifndef TOWERSCOPE_KERNELS_CUDA_GEMM_H
+#define TOWERSCOPE_KERNELS_CUDA_GEMM_H
+
+#include "kernels/cuda/conv.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gemm;
+
+/* For the GPU that is current. Free with gemm_free (NULL is fine). */
+enum status gemm_new(cudaStream_t stream, enum cuda_precision precision, struct gemm **out);
+void gemm_free(struct gemm *gemm);
+
+/* y = x weights */
+enum status gemm_forward(struct gemm *gemm, int images, int in, int out, const float *x, const float *weights,
+                         float *y);
+
+/* dx = dy weights^T */
+enum status gemm_input_gradient(struct gemm *gemm, int images, int in, int out, const float *dy,
+                                const float *weights, float *dx);
+
+/* dweights = x^T dy (written, not added to) */
+enum status gemm_weights_gradient(struct gemm *gemm, int images, int in, int out, const float *x,
+                                  const float *dy, float *dweights);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

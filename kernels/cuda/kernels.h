@@ -1,0 +1,114 @@
+/* The project's own CUDA kernels, as plain-C functions that launch them.
+ *
+ * Every function queues work on `stream`, on the GPU that is current, and returns cudaGetLastError() after
+ * the launch: nothing waits, nothing allocates, nothing is copied. All pointers are memory of that GPU.
+ * Layouts are those of kernels/tensor.h (NHWC, the channel fastest); formulas are those of kernels/ref. Every
+ * sum is made in a fixed order (two passes, no atomics): the same arguments give the same bytes.
+ *
+ * The same .cu files are compiled by nvcc for GPUs and as C++ by tests/cudasim/cudasim.h for the processor.
+ */
+#ifndef TOWERSCOPE_KERNELS_CUDA_KERNELS_H
+#define TOWERSCOPE_KERNELS_CUDA_KERNELS_H
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "kernels/op.h"
+
+/* ---- bias and ReLU. rows: images times pixels. */
+
+/* y = x + bias, and with `relu` y = max(y, 0). bias NULL: none. y may be x. */
+cudaError_t cuda_bias_relu(cudaStream_t stream, const float *x, const float *bias, float *y, size_t rows,
+                           int channels, bool relu);
+
+/* dx = dy where y > 0 (y NULL: no ReLU, dx = dy); dbias[c] = sum over the rows of dx (NULL: not wanted).
+ * dx may be dy, or NULL when it is not wanted. scratch: cuda_bias_relu_scratch() bytes when dbias is wanted.
+ */
+cudaError_t cuda_bias_relu_backward(cudaStream_t stream, const float *dy, const float *y, float *dx,
+                                    float *dbias, void *scratch, size_t rows, int channels);
+size_t cuda_bias_relu_scratch(size_t rows, int channels);
+
+/* ---- max pool. places: cuda_max_pool_places() bytes, which value of its window won; NULL: not wanted. */
+
+cudaError_t cuda_max_pool(cudaStream_t stream, const struct op *op, int images, const float *x, float *y,
+                          void *places);
+/* dx is written whole (each input gathers from the windows that hold it). */
+cudaError_t cuda_max_pool_backward(cudaStream_t stream, const struct op *op, int images, const float *dy,
+                                   const void *places, float *dx);
+size_t cuda_max_pool_places(const struct op *op, int images);
+
+/* ---- local response normalisation over channels; pixels: images times height times width */
+
+cudaError_t cuda_lrn(cudaStream_t stream, const struct op_lrn *lrn, size_t pixels, int channels,
+                     const float *x, float *y);
+/* N is made again from x. */
+cudaError_t cuda_lrn_backward(cudaStream_t stream, const struct op_lrn *lrn, size_t pixels, int channels,
+                              const float *x, const float *dy, float *dx);
+
+/* ---- softmax cross-entropy: struct loss_args, with the labels on the GPU. A label outside the classes makes
+ * the image's loss NaN. probabilities and dlogits may be NULL. */
+cudaError_t cuda_softmax_loss(cudaStream_t stream, int images, int classes, const float *logits,
+                              const int32_t *labels, double scale, float *losses, float *probabilities,
+                              float *dlogits);
+
+/* to[c][r] = from[r][c]. Weights [h][w][in][out] are a matrix of (h*w*in) rows and `out` columns; its
+ * transpose is cuDNN's [out][h][w][in]. */
+cudaError_t cuda_transpose(cudaStream_t stream, const float *from, float *to, size_t rows, size_t columns);
+
+/* ---- flat buffers. They are worked on in pieces of at most CUDA_PIECE elements, none of which crosses a
+ * tensor's end; the table of pieces lies on the GPU. A kernel leaves one sum per piece, and cuda_sum_pieces
+ * adds those up: the fixed order. */
+
+#define CUDA_PIECE 1024
+
+struct cuda_piece {
+    unsigned long long first; /* element */
+    int count, segment;
+    double weight_decay;
+};
+
+/* sum = sum_k weights[k] * G_k with G_k = gradients[k] + weight_decay * parameters, in tower order, in
+ * double; norms2[k * pieces + i] = |G_k|^2 of piece i. gradients: [towers] pointers, weights: [towers], both
+ * on the GPU; a tower of weight 0 is not read, and its norms2 are 0. parameters may be NULL when every
+ * weight_decay is 0. norms2 NULL: not wanted. */
+cudaError_t cuda_combine(cudaStream_t stream, const struct cuda_piece *table, int pieces, int towers,
+                         const float *const *gradients, const double *weights, const float *parameters,
+                         float *sum, double *norms2);
+
+/* dots[k * pieces + i] = G_k . average (towers of weight 0: 0) and average_norms2[i] = |average|^2 of piece
+ * i. towers 0: only the latter. */
+cudaError_t cuda_dots(cudaStream_t stream, const struct cuda_piece *table, int pieces, int towers,
+                      const float *const *gradients, const double *weights, const float *parameters,
+                      const float *average, double *dots, double *average_norms2);
+
+/* out[r] = sum of sums[r * pieces .. + pieces) in piece order, for each of `rows` rows. */
+cudaError_t cuda_sum_pieces(cudaStream_t stream, const double *sums, int rows, int pieces, double *out);
+
+/* out[s] = sum of sums[begin[s] .. begin[s + 1]) in piece order; begin: [segments + 1] on the GPU. */
+cudaError_t cuda_sum_segments(cudaStream_t stream, const double *sums, const int *begin, int segments,
+                              double *out);
+
+/* What changes from step to step, read from the GPU's memory so that a graph can be launched again. */
+struct cuda_update_scalars {
+    double learning_rate, momentum, gradient_scale, ema_decay;
+    double
+        clip_norm; /* 0: no clipping, else the gradient is scaled further by min(1, clip_norm / |average|) */
+    int guard;     /* not 0: nothing but the sums is written when |average| is not finite */
+};
+
+/* struct update_args over the pieces. average_norm2: |average|^2 on the GPU, read when clip_norm > 0 or
+ * guard; may be NULL otherwise. velocity and shadow may be NULL. parameter_norms2[i], update_norms2[i]: of
+ * piece i. parameters may be `average` where the learning rate is 0. */
+cudaError_t cuda_update(cudaStream_t stream, const struct cuda_piece *table, int pieces,
+                        const struct cuda_update_scalars *scalars, const double *average_norm2,
+                        const float *average, float *parameters, float *velocity, float *shadow,
+                        double *parameter_norms2, double *update_norms2);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
