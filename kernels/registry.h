@@ -4,7 +4,8 @@
 
 #include "kernels/device.h"
 
-/* Open the device called `name`: "cpu", "ref", "ref64", "cuda:0" ("cuda" means cuda:0). threads and isa as in
+/* Open the device called `name`: "cpu", "ref", "ref64", "cuda:0" ("cuda" means cuda:0). A plugin's device that is
+ * named is tried even where there seems to be no driver for it. threads and isa as in
  * device_ops.open. STATUS_BAD_INPUT: no device has that name (the known ones are listed in the text);
  * STATUS_UNSUPPORTED: it exists and can't be used here, and the text says why. Close with device_close(). */
 enum status device_open(const char *name, int threads, const char *isa, struct device_handle *out);
@@ -15,7 +16,8 @@ void device_close(struct device_handle *handle);
 /* Open the first device that works, best first (cuda when its plugin and driver are there, cpu, ref). */
 enum status device_open_default(int threads, const char *isa, struct device_handle *out);
 
-/* Call `visit` for every device kind known to the program, usable or not: `reason` is "" when usable. */
+/* Call `visit` for every device known to the program, usable or not: `reason` is "" when usable. Of a kind that is
+ * numbered, for each that there is ("cuda:0", "cuda:1"), or for the kind ("cuda") when none can be used. */
 void device_visit(void (*visit)(void *context, const char *name, bool usable, const char *reason,
                                 const struct device_info *info),
                   void *context);
