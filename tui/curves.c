@@ -103,6 +103,8 @@ static void add_point(struct curves *curves, const struct run_state *state,
     }
     size_t stride = (size_t)request->columns;
     add(curves, SERIES_AVERAGE, at, average_of(point, request->quantity));
+    if (at && point->applied)
+        at->applied = point->applied;
     if (at && request->quantity == CURVE_LOSS) {
         widen(at, point->loss_min);
         widen(at, point->loss_max);

@@ -17,6 +17,7 @@ enum curve_quantity { CURVE_LOSS, CURVE_GRAD_NORM, CURVE_QUANTITIES };
 struct bucket {
     float low, high; /* of the finite samples */
     float least;     /* the least positive sample, for a log axis; infinite: none */
+    int32_t applied; /* state.rules[applied - 1] made one of the average's samples; 0: they are right */
     double sum;
     float smooth;     /* the moving average after the last sample */
     int32_t count;    /* finite samples */

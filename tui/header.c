@@ -145,7 +145,7 @@ void header_draw(const struct scene *scene, struct box box, const char *run, boo
     piece = add(&line, 0, false, style, box.cols >= 40 ? 12 : box.cols >= words ? words : 1);
     snprintf(piece->text, sizeof piece->text, "%s%s%s", mark, box.cols >= words ? " " : "",
              box.cols >= words ? phase : "");
-    const char *applied = why_applied(state);
+    const char *applied = why_in_force(state);
     if (applied) {
         piece = add(&line, 1, false, STYLE_ALARM, 0);
         snprintf(piece->text, sizeof piece->text, "wrong rule: %.20s", applied);

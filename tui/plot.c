@@ -32,9 +32,9 @@ static double line_value(const struct bucket *bucket, enum line_value which) {
 }
 
 /* A line through the buckets that hold samples. Where `beside` (the average) went on without this series, the
- * line is broken: the tower was not there. */
+ * line is broken: the tower was not there. What a wrong rule made is drawn as an alarm. */
 static void draw_line(struct raster *raster, const struct axis *values, const struct bucket *buckets,
-                      const struct bucket *beside, enum line_value which, enum style style, int rank) {
+                      const struct bucket *beside, enum line_value which, enum style right, int rank) {
     int last_col = -1, last_row = 0;
     for (int col = 0; col < raster->dot_cols; col++) {
         const struct bucket *b = &buckets[col];
@@ -45,6 +45,7 @@ static void draw_line(struct raster *raster, const struct axis *values, const st
             continue;
         }
         int row = dot_row(raster, values, line_value(b, which));
+        enum style style = b->applied ? STYLE_ALARM : right;
         if (last_col < 0) {
             raster_dot(raster, row, col, style, rank);
         } else if (rank == RANK_MEAN) { /* dotted, to be told from the average without colour */
@@ -175,6 +176,14 @@ static int step_col(const struct plot_layout *at, const struct axis *steps, doub
     return at->area.col + (col >= at->area.cols ? at->area.cols - 1 : col);
 }
 
+/* Nothing stands in the row of steps there, nor right beside it. */
+static bool is_blank(const struct canvas *canvas, int row, int col, int cols) {
+    for (int c = col - 1; c <= col + cols; c++)
+        if (c >= 0 && c < canvas->cols && canvas->cells[row * canvas->cols + c].rune != ' ')
+            return false;
+    return true;
+}
+
 static void draw_step_axis(struct canvas *canvas, const struct plot_layout *at, const struct axis *steps) {
     canvas_text_right(canvas, at->steps.row, at->area.col - 2, 5, STYLE_FAINT, "step");
     double ticks[TICKS];
@@ -186,10 +195,48 @@ static void draw_step_axis(struct canvas *canvas, const struct plot_layout *at, 
         int width = text_width(text), col = step_col(at, steps, step) - (i < 0 ? 0 : width / 2);
         if (col + width > end)
             col = end - width;
-        if (col < free_from)
+        if (col < free_from || !is_blank(canvas, at->steps.row, col, width))
             continue;
         canvas_text(canvas, at->steps.row, col, width, STYLE_FAINT, text);
         free_from = col + width + 3;
+    }
+}
+
+/* ---- where a wrong rule was in force */
+
+/* A row of crosses under the columns from..to, in it the rule's name. */
+static void draw_rule(struct canvas *canvas, const struct plot_layout *at, int from, int to,
+                      const char *name) {
+    int across = glyphs_across(canvas->glyphs), row = at->steps.row;
+    int first = at->area.col + from / across, last = at->area.col + to / across;
+    int width = text_width(name), cols = last - first + 1;
+    canvas_fill(canvas, row, first, cols, 0x00d7, STYLE_WARNING);
+    if (width + 4 <= cols) { /* a cross at least on both sides */
+        canvas_print(canvas, row, first + 1, width + 2, STYLE_WARNING, " %s ", name);
+        return;
+    }
+    int beside = last + 2, end = at->area.col + at->area.cols;
+    if (beside + width > end)
+        beside = first - 1 - width;
+    if (beside >= at->area.col && is_blank(canvas, row, beside, width))
+        canvas_text(canvas, row, beside, width, STYLE_WARNING, name);
+}
+
+/* Columns without a sample of their own belong to those around them. From the newest back, whose name must be
+ * read. */
+static void draw_rules(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot) {
+    const struct bucket *average = curves_series(plot->curves, SERIES_AVERAGE);
+    int from = -1, to = -1, applied = 0;
+    for (int col = plot->curves->request.columns - 1; col >= -1; col--) {
+        bool any = col >= 0 && (average[col].count > 0 || average[col].bad > 0);
+        if (col >= 0 && (!any || (average[col].applied && average[col].applied == applied))) {
+            from = any ? col : from;
+            continue;
+        }
+        if (applied)
+            draw_rule(canvas, at, from, to, plot->rules[applied - 1]);
+        applied = col >= 0 ? average[col].applied : 0;
+        from = to = col;
     }
 }
 
@@ -321,6 +368,8 @@ void plot_draw(struct canvas *canvas, struct box box, const struct plot *plot) {
     struct axis values = *plot->values;
     draw_caption(canvas, &at, plot);
     draw_value_axis(canvas, &at, &values);
+    if (plot->curves->buckets)
+        draw_rules(canvas, &at, plot);
     draw_step_axis(canvas, &at, steps);
     draw_markers(canvas, &at, plot, steps);
     if (any)

@@ -16,6 +16,7 @@ struct plot {
     bool smoothed;               /* draw the moving average, the samples faint behind it */
     bool quiet;                  /* without what is faint behind the average: fewer bytes */
     int64_t cursor;              /* a step to mark; WIRE_UNKNOWN_INT: none */
+    const char (*rules)[STATE_RULE_NAME]; /* names for bucket.applied - 1 */
     const struct state_marker *markers;
     int64_t marker_count;
 };

@@ -226,8 +226,13 @@ enum shown_finding shown_judge(const struct shown *shown, const struct run_state
     *out = 0;
     if (!shown->have)
         return FINDING_NONE;
+    if (*state->rule) {
+        snprintf(out, size, "a wrong rule is in force: %s (why restore takes it back)", state->rule);
+        return FINDING_WARNING;
+    }
     if (shown->step.applied) {
-        snprintf(out, size, "a wrong rule is in force: %s (why restore takes it back)", shown->step.applied);
+        snprintf(out, size, "the last step was made under the wrong rule %s, which is taken back",
+                 shown->step.applied);
         return FINDING_WARNING;
     }
     if ((*tower = not_finite(shown)) >= 0) {

@@ -257,6 +257,7 @@ static void draw_plot(struct towers_view *view, const struct scene *scene, enum 
         .smoothed = request.smoothing > 0,
         .quiet = scene->quiet,
         .cursor = view->cursor,
+        .rules = scene->state->rules,
         .markers = scene->state->markers,
         .marker_count = scene->state->marker_count,
     };

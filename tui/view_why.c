@@ -202,6 +202,9 @@ static void draw_words(const struct scene *scene, struct box box, const struct w
     struct box inside = {box.row, box.col + margin, box.rows, box.cols - 2 * margin};
     if (step->moving)
         snprintf(text, sizeof text, "the run trains on: n freezes the next step and walks it phase by phase");
+    else if (step->taken_back && phase >= WHY_AVERAGE)
+        snprintf(text, sizeof text, "the wrong rule \"%s\" made this step; it is taken back since",
+                 step->applied);
     else if (step->applied && phase == WHY_AVERAGE)
         snprintf(
             text, sizeof text,

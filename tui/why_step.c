@@ -12,23 +12,8 @@ static enum why_phase phase_named(const char *name) {
     return WHY_NOTHING;
 }
 
-const char *why_applied(const struct run_state *state) {
-    return state->step.kind == EVENT_STEP ? state->step.step.applied : NULL;
-}
-
-/* The rule of a step that is not whole yet: what was said since the last whole one counts. */
-static const char *rule_ahead(const struct run_state *state, int64_t whole) {
-    static const char apply[] = "why apply ", restore[] = "why restore";
-    for (int64_t i = state->marker_count - 1; i >= 0; i--) {
-        const struct state_marker *marker = &state->markers[i];
-        if (marker->kind != MARKER_COMMAND || marker->step < whole)
-            continue;
-        if (!strncmp(marker->text, apply, sizeof apply - 1))
-            return marker->text + sizeof apply - 1;
-        if (!strncmp(marker->text, restore, sizeof restore - 1))
-            return NULL;
-    }
-    return why_applied(state);
+const char *why_in_force(const struct run_state *state) {
+    return *state->rule ? state->rule : NULL;
 }
 
 static int64_t step_of(const struct run_state *state) {
@@ -81,7 +66,10 @@ void why_step_gather(struct why_step *out, const struct run_state *state, int to
                              .grad_norm = unknown,
                              .update_ratio = unknown};
     find_step(out);
-    out->applied = out->frozen ? rule_ahead(state, step_of(state)) : why_applied(state);
+    out->applied = out->frozen                      ? why_in_force(state)
+                   : state->step.kind == EVENT_STEP ? state->step.step.applied
+                                                    : NULL;
+    out->taken_back = out->applied && !why_in_force(state);
     if (state->why.kind == EVENT_WHY && state->why.why.step == out->step && out->reached >= WHY_AVERAGE)
         out->why = &state->why.why;
     out->terms = count_terms(out);

@@ -36,6 +36,7 @@ struct why_step {
     bool values;            /* the terms' values are those of this step */
     double lr, loss, grad_norm, update_ratio;
     const char *applied;         /* name of the wrong rule that makes the step; NULL: none */
+    bool taken_back;             /* and it is no longer in force */
     const struct event_why *why; /* proof and alternatives of this step; NULL: none */
     const struct run_state *state;
 };
@@ -53,7 +54,7 @@ const char *why_step_term(const struct why_step *step, int tower, int i, double 
  * the collection when the tower is built: those of the towers before it and its own. */
 double why_step_total(const struct why_step *step, int tower, bool scope);
 
-/* The wrong rule in force, from the newest step; NULL: none. */
-const char *why_applied(const struct run_state *state);
+/* The wrong rule in force from here on; NULL: none. */
+const char *why_in_force(const struct run_state *state);
 
 #endif

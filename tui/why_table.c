@@ -152,7 +152,7 @@ static void draw_row(const struct scene *scene, const struct why_picture *p, con
     why_rule_words(&a, p->step, c->words.cols < 48, words, sizeof words);
     if (on) {
         char marked[300];
-        snprintf(marked, sizeof marked, "in force: %s", words);
+        snprintf(marked, sizeof marked, p->step->taken_back ? "made this step: %s" : "in force: %s", words);
         canvas_text(canvas, row, c->words.col, c->words.cols, STYLE_WARNING, marked);
     } else {
         canvas_text(canvas, row, c->words.col, c->words.cols, style, words);

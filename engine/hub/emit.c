@@ -8,6 +8,7 @@
 #include "engine/base/clock.h"
 #include "engine/hub/internal.h"
 #include "engine/wire/codec.h"
+#include "engine/wire/state.h"
 
 static const double LIVE_STEP_SECONDS = 0.1;
 
@@ -27,6 +28,9 @@ static void copy_text(char *out, size_t size, const char *text) {
 }
 
 static void summarise(struct hub_summary *summary, const struct event *event) {
+    const char *rule;
+    if (event_rule(event, &rule))
+        copy_text(summary->applied, sizeof summary->applied, rule);
     switch (event->kind) {
     case EVENT_RUN_START:
         summary->planned = event->run_start.steps;
@@ -40,7 +44,6 @@ static void summarise(struct hub_summary *summary, const struct event *event) {
         summary->lr = event->step.lr;
         summary->images_per_second = event->step.images_per_second;
         summary->towers = event->step.tower_count;
-        copy_text(summary->applied, sizeof summary->applied, event->step.applied);
         break;
     case EVENT_TOWERS:
         summary->towers = event->towers.to;

@@ -88,7 +88,7 @@ static struct state_curve_point merge(const struct state_curve_point *a, const s
     kept.loss_min = fmin(a->loss_min, b->loss_min);
     kept.loss_max = fmax(a->loss_max, b->loss_max);
     kept.grad_norm_max = fmax(a->grad_norm_max, b->grad_norm_max);
-    kept.applied = a->applied || b->applied;
+    kept.applied = b->applied ? b->applied : a->applied;
     return kept;
 }
 

@@ -14,8 +14,11 @@ struct state_curve_point {
     double loss_min, loss_max, grad_norm_max;
     int64_t first_tower; /* index into state.tower_points of tower_count entries */
     int32_t tower_count;
-    bool applied; /* a wrong rule was in force */
+    uint8_t applied; /* 0: none; else state.rules[applied - 1] is the wrong rule that was in force */
 };
+
+/* More wrong rules than a run knows; a record with yet more of them names the rest "other". */
+enum { STATE_RULES = 16, STATE_RULE_NAME = 32 };
 
 struct state_tower_point {
     float loss, grad_norm;
@@ -52,6 +55,7 @@ struct run_state {
     int64_t missing;              /* seq numbers that were skipped over (a hole in the record) */
     int64_t at_step;              /* updates done, as last told by a step, state, rewind or resume; unknown */
     char phase[16];               /* last state event: starting, training, paused, ... */
+    char rule[STATE_RULE_NAME];   /* the wrong rule in force from here on; "": none */
     double start_time, last_time; /* of the events */
     struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase; /* the newest of
                                      each; kind EVENT_NONE: none yet, or gone with a rewind */
@@ -68,6 +72,8 @@ struct run_state {
     struct state_curve_point *points;
     int64_t tower_point_count;
     struct state_tower_point *tower_points;
+    int rule_count; /* wrong rules that were met */
+    char rules[STATE_RULES][STATE_RULE_NAME];
     int64_t marker_count;
     struct state_marker *markers;
     int64_t log_count;
@@ -89,6 +95,10 @@ enum status state_crashed(struct run_state *state, const char *text);
 
 /* A copy for seeking in a replay; NULL when there is no memory. */
 struct run_state *state_copy(const struct run_state *state);
+
+/* Whether an event says which rule the towers are averaged by from here on: *rule is the wrong rule's name, ""
+ * the right way. */
+bool event_rule(const struct event *event, const char **rule);
 
 /* An event in words, as the Log screen shows it, into `out` (cut to size). Returns its level (0..2). */
 int event_words(const struct event *event, char *out, size_t size);

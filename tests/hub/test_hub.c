@@ -248,6 +248,15 @@ static void commands_reach_the_trainer_and_are_answered(void **context) {
     assert_int_equal(client_send(ctl.client, "status --json", WIRE_UNKNOWN_INT, id), STATUS_OK);
     TAKE_UNTIL(&ctl, ctl.reason[0] == '{');
     assert_non_null(strstr(ctl.reason, "\"step\":10"));
+    /* a wrong rule is told from its command on, until it is taken back */
+    for (int i = 0; i < 2; i++) {
+        event.command.text = i ? "why restore" : "why apply sum";
+        hub_emit(hub, &event, false);
+        *ctl.reason = 0;
+        assert_int_equal(client_send(ctl.client, "status", WIRE_UNKNOWN_INT, id), STATUS_OK);
+        TAKE_UNTIL(&ctl, strstr(ctl.reason, "step 10"));
+        assert_int_equal(strstr(ctl.reason, "wrong rule sum") != NULL, i == 0);
+    }
     /* at its end the run takes no more */
     hub_end_commands(hub);
     assert_int_equal(client_send(ctl.client, "pause", WIRE_UNKNOWN_INT, id), STATUS_OK);

@@ -150,7 +150,8 @@ static void fill_step(struct player *p, struct event_step *e, struct event_step_
         e->average_ms = 0.3;
         e->update_ms = 0.5;
     }
-    if (s->applied && step > s->steps / 2)
+    if (s->applied && step > (s->applied_after ? s->applied_after : s->steps / 2) &&
+        (!s->applied_until || step <= s->applied_until))
         e->applied = s->applied;
 }
 
@@ -217,8 +218,21 @@ static void change_towers(struct player *p, int to) {
     p->towers = to;
 }
 
+static void change_rule(struct player *p) {
+    const struct stream_script *s = p->script;
+    char text[48];
+    if (!s->applied || !s->applied_after)
+        return;
+    snprintf(text, sizeof text, "why apply %s", s->applied);
+    if (p->step == s->applied_after)
+        send_command(p, text, "applied", NULL);
+    if (p->step == s->applied_until)
+        send_command(p, "why restore", "applied", NULL);
+}
+
 static void after_step(struct player *p) {
     const struct stream_script *s = p->script;
+    change_rule(p);
     if (p->step == s->alarm_at) {
         struct event event = event_new(EVENT_ALARM);
         event.alarm.level = "error";

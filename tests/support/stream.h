@@ -22,6 +22,7 @@ struct stream_script { /* zeros: a run of no towers and no steps that goes on */
     int64_t stray_from; /* the last tower's loss is off from this step on */
     int64_t eval_every, checkpoint_every;
     const char *applied; /* a wrong rule in force from the middle on */
+    int64_t applied_after, applied_until; /* or by commands after these steps; 0: to the end */
     const char *device;  /* "cpu": towers take turns on cpu 0 and cpu 1 */
     const char *frozen;  /* the step after the last stands after this phase; "update": that one was taken apart */
     double proof_differs; /* relative differences of its proof; 0: of rounding */

@@ -114,6 +114,32 @@ static void going_back(void **state) {
     state_free(shorter);
 }
 
+/* The columns under a wrong rule know its number, and no others do. */
+static void wrong_rules(void **state) {
+    (void)state;
+    struct stream_script script = {
+        .towers = 2, .steps = 1000, .applied = "last", .applied_after = 300, .applied_until = 500};
+    struct run_state *run = stream_state(&script);
+    struct curves curves = {0};
+    struct curves_request r = request(1000, 100);
+    assert_non_null(run);
+    assert_true(curves_update(&curves, run, &r));
+    const struct bucket *average = curves_series(&curves, SERIES_AVERAGE);
+    int first = -1, last = -1, count = 0;
+    for (int c = 0; c < 100; c++)
+        if (average[c].applied) {
+            assert_string_equal(run->rules[average[c].applied - 1], "last");
+            first = first < 0 ? c : first;
+            last = c;
+            count++;
+        }
+    assert_in_range(first, (int)floor(100 * axis_place(&r.steps, 301)), 31);
+    assert_int_equal(last, (int)floor(100 * axis_place(&r.steps, 500)));
+    assert_int_equal(count, last - first + 1);
+    curves_free(&curves);
+    state_free(run);
+}
+
 static void range_of_many(void **state) {
     (void)state;
     struct run_state *run = points_new(100);
@@ -183,11 +209,9 @@ static void step_axes_jump(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_are_kept),
-        cmocka_unit_test(as_they_come),
-        cmocka_unit_test(going_back),
-        cmocka_unit_test(range_of_many),
-        cmocka_unit_test(value_axes_hold_their_values),
+        cmocka_unit_test(samples_are_kept), cmocka_unit_test(as_they_come),
+        cmocka_unit_test(going_back),       cmocka_unit_test(wrong_rules),
+        cmocka_unit_test(range_of_many),    cmocka_unit_test(value_axes_hold_their_values),
         cmocka_unit_test(step_axes_jump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,6 +175,75 @@ static void a_rewind_brings_back_the_step_before_the_wrong_rule(void **context) 
     arena_free(&arena);
 }
 
+static struct event command(int64_t seq, const char *text, const char *status, int64_t step) {
+    struct event event = event_new(EVENT_COMMAND);
+    event.seq = seq;
+    event.command.text = text;
+    event.command.status = status;
+    event.command.step = step;
+    return event;
+}
+
+/* The rule in force changes with the command, not with the step after it; the curve knows every rule. */
+static void a_wrong_rule_comes_and_goes_with_its_command(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    struct arena arena = {0};
+    apply(state, run_start(1, WIRE_UNKNOWN_INT));
+    steps(state, 2, 1, 3, 2);
+    apply(state, command(5, "why apply sum", "refused", 3));
+    assert_string_equal(state->rule, "");
+    apply(state, command(6, "why apply sum", "applied", 3));
+    assert_string_equal(state->rule, "sum");
+    struct event wrong = events_step(7, 4, 2, &arena);
+    wrong.step.applied = "sum";
+    apply(state, wrong);
+    assert_string_equal(state->rule, "sum");
+    apply(state, command(8, "why restore", "applied", 4));
+    assert_string_equal(state->rule, "");
+    wrong.seq = 0; /* a live step that comes late */
+    apply(state, wrong);
+    assert_string_equal(state->rule, "");
+    apply(state, command(9, "why apply last", "applied", 4));
+    wrong = events_step(10, 5, 2, &arena);
+    wrong.step.applied = "last";
+    apply(state, wrong);
+    struct run_state *copy = state_copy(state);
+    assert_non_null(copy);
+    apply(copy, run_start(11, 4));
+    assert_string_equal(copy->rule, "");
+    assert_string_equal(state->rule, "last");
+    static const char *const rules[] = {"", "", "", "sum", "last"};
+    assert_int_equal(state->point_count, 5);
+    for (int i = 0; i < 5; i++) {
+        int rule = state->points[i].applied;
+        assert_string_equal(rule ? state->rules[rule - 1] : "", rules[i]);
+    }
+    state_free(copy);
+    state_free(state);
+    arena_free(&arena);
+}
+
+/* More rules than there is room for, and names of any length. */
+static void many_wrong_rules_stay_bounded(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    struct arena arena = {0};
+    for (int i = 1; i <= 300; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%d-is-a-rule-of-a-long-long-long-name", i);
+        struct event event = events_step(i, i, 1, &arena);
+        event.step.applied = i % 2 ? name : i % 4 ? "x" : "sum";
+        apply(state, event);
+        int rule = state->points[i - 1].applied;
+        assert_in_range(rule, 1, STATE_RULES);
+        assert_true(strlen(state->rules[rule - 1]) < STATE_RULE_NAME);
+    }
+    assert_in_range(state->rule_count, 2, STATE_RULES);
+    state_free(state);
+    arena_free(&arena);
+}
+
 static void a_score_that_is_not_finite_is_never_the_best(void **context) {
     (void)context;
     struct run_state *state = state_new();
@@ -362,6 +431,8 @@ int main(void) {
         cmocka_unit_test(seen_events_and_late_live_steps_change_nothing),
         cmocka_unit_test(a_resume_or_rewind_drops_what_lies_beyond),
         cmocka_unit_test(a_rewind_brings_back_the_step_before_the_wrong_rule),
+        cmocka_unit_test(a_wrong_rule_comes_and_goes_with_its_command),
+        cmocka_unit_test(many_wrong_rules_stay_bounded),
         cmocka_unit_test(a_score_that_is_not_finite_is_never_the_best),
         cmocka_unit_test(long_runs_stay_bounded_and_keep_their_spikes),
         cmocka_unit_test(losses_too_long_for_a_line_come_together),
