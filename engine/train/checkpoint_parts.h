@@ -32,6 +32,10 @@ static inline const float *checkpoint_slot_values(const struct snapshot *snapsho
     return *(const float *const *)((const char *)snapshot + checkpoint_slots[slot].offset);
 }
 
+/* STATUS_BAD_INPUT names the first number of a snapshot that does not agree with the others, as found and as
+ * expected; `path` begins the message. */
+enum status checkpoint_check(const char *path, const struct snapshot *snapshot);
+
 /* STATUS_NON_FINITE when one of values[count] is not finite; `where` begins the message. */
 enum status checkpoint_finite(const char *where, const char *tensor, const float *values, size_t count);
 

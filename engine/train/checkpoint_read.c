@@ -33,6 +33,16 @@ static enum status check_format(const struct safetensors *file) {
     return STATUS_OK;
 }
 
+/* The precision of an evaluation at this step; NaN: there was none, and the word is empty. */
+static enum status read_precision(const struct safetensors *file, double *out) {
+    const char *word = safetensors_word(file, "precision");
+    *out = NAN;
+    if (!word || !*word || (text_real(word, out) && *out >= 0 && *out <= 1))
+        return STATUS_OK;
+    return status_fail(STATUS_BAD_INPUT, "%s: its precision is \"%.40s\"; a number from 0 to 1 is expected",
+                       file->path, word);
+}
+
 /* Settings in force when it was saved. */
 static enum status read_settings(const struct safetensors *file, struct settings *out) {
     const char *config;
@@ -49,7 +59,7 @@ static enum status read_settings(const struct safetensors *file, struct settings
 enum status checkpoint_look(const char *path, struct checkpoint_about *out) {
     *out = (struct checkpoint_about){.precision = NAN};
     struct safetensors file;
-    const char *model, *text, *step, *precision;
+    const char *model, *text, *step;
     enum status status = safetensors_open(path, &file);
     if (status == STATUS_OK)
         status = check_format(&file);
@@ -64,12 +74,11 @@ enum status checkpoint_look(const char *path, struct checkpoint_about *out) {
     if (status == STATUS_OK && !text_integer(step, &out->step))
         status = status_fail(STATUS_BAD_INPUT, "%s: its step is \"%.40s\"; a whole number is expected", path,
                              step);
+    if (status == STATUS_OK)
+        status = read_precision(&file, &out->precision);
     if (status == STATUS_OK) {
         snprintf(out->model, sizeof out->model, "%s", model);
         out->model_text = strdup(text);
-        precision = safetensors_word(&file, "precision");
-        if (precision)
-            (void)text_real(precision, &out->precision); /* "": there was no evaluation */
         if (!out->model_text)
             status = no_memory(path);
     }
@@ -226,6 +235,17 @@ static enum status check_strangers(const struct reader *r) {
     return STATUS_OK;
 }
 
+/* A whole number that stands in the metadata too. */
+static enum status check_word(const struct safetensors *file, const char *key, const char *where, int64_t value) {
+    const char *word;
+    int64_t said;
+    STATUS_TRY(need_word(file, key, &word));
+    if (text_integer(word, &said) && said == value)
+        return STATUS_OK;
+    return status_fail(STATUS_BAD_INPUT, "%s: its %s is \"%.40s\" in the metadata and %lld in %s", file->path, key,
+                       word, (long long)value, where);
+}
+
 static enum status read_all(struct reader *r) {
     struct snapshot *snapshot = &r->out->snapshot;
     STATUS_TRY(check_format(&r->file));
@@ -234,10 +254,9 @@ static enum status read_all(struct reader *r) {
     STATUS_TRY(each_tensor(r, check_tensor));
     STATUS_TRY(read_counters(r));
     STATUS_TRY(check_strangers(r));
-    const char *precision = safetensors_word(&r->file, "precision");
-    snapshot->precision = NAN;
-    if (precision)
-        (void)text_real(precision, &snapshot->precision);
+    STATUS_TRY(read_precision(&r->file, &snapshot->precision));
+    STATUS_TRY(check_word(&r->file, "step", "counters/step", snapshot->progress.steps));
+    STATUS_TRY(check_word(&r->file, "seed", "config, seed", snapshot->settings.seed));
     size_t slots = 0;
     for (int slot = 0; slot < CHECKPOINT_SLOTS; slot++)
         slots += r->has[slot];
@@ -252,7 +271,7 @@ static enum status read_all(struct reader *r) {
             memcpy((char *)snapshot + checkpoint_slots[slot].offset, &next, sizeof next);
             next += r->model->flat_count;
         }
-    return STATUS_OK;
+    return checkpoint_check(r->file.path, snapshot);
 }
 
 enum status checkpoint_read(const char *path, const struct model *model, struct checkpoint *out) {

@@ -186,7 +186,7 @@ static enum status sync_folder_of(const char *path) {
 
 static enum status write_aside(const char *aside, const char *path, const struct contents *c,
                                uint64_t *bytes) {
-    int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return failed(aside, "make it", 0);
     enum status status =

@@ -9,7 +9,6 @@
 static enum status check_same_run(const struct trainer *t) {
     const struct snapshot *from = t->options.resume;
     const struct dataset *data = t->options.data;
-    const struct loader_place *place = &from->progress.place;
     if (t->settings.seed != from->settings.seed)
         return status_fail(
             STATUS_REFUSED,
@@ -22,12 +21,6 @@ static enum status check_same_run(const struct trainer *t) {
             "%s has %lld training images and the run has %lld: it goes on with the data it began "
             "with; start another run",
             data->name, (long long)data->train.count, (long long)from->epoch_images);
-    if (place->position >= data->train.count)
-        return status_fail(STATUS_BAD_INPUT, "the checkpoint stands at image %lld of an epoch of %lld",
-                           (long long)place->position, (long long)data->train.count);
-    if (!(from->schedule.period_images >= 1e-3)) /* 2^53 images are then fewer than 2^63 periods */
-        return status_fail(STATUS_BAD_INPUT, "the checkpoint's learning rate falls each %g images",
-                           from->schedule.period_images);
     return STATUS_OK;
 }
 

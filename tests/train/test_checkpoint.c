@@ -58,6 +58,8 @@ static struct made make(uint64_t seed, bool velocity, bool average) {
                     .loss_max = 7,
                     .grad_norm_max = 9},
         .model = m.model,
+        .epoch_images = 310,
+        .best = -1,
         .precision = 0.8765,
         .parameters = m.arrays[0],
         .velocity = velocity ? m.arrays[1] : NULL,
@@ -67,6 +69,8 @@ static struct made make(uint64_t seed, bool velocity, bool average) {
     assert_int_equal(settings_set(&m.snapshot.settings, "test", "towers", "3"), STATUS_OK);
     assert_int_equal(settings_set(&m.snapshot.settings, "test", "lr", "0.1234567890123456"), STATUS_OK);
     assert_int_equal(settings_set(&m.snapshot.settings, "test", "data", "/some place/data"), STATUS_OK);
+    assert_int_equal(settings_set(&m.snapshot.settings, "test", "momentum", velocity ? "0.9" : "0"), STATUS_OK);
+    assert_int_equal(settings_set(&m.snapshot.settings, "test", "ema", average ? "0.99" : "0"), STATUS_OK);
     settings_complete(&m.snapshot.settings, &m.model->defaults);
     return m;
 }
@@ -245,6 +249,96 @@ static void fewer_slots(struct checkpoint_edit *e) {
 static void no_values(struct checkpoint_edit *e) {
     edit_word(e, "slots", "momentum average");
 }
+/* Numbers that are good ones and do not agree with the others. */
+static void whole(struct checkpoint_edit *e, const char *name, int64_t value) {
+    *(int64_t *)edit_values(e, name) = value;
+}
+static void real(struct checkpoint_edit *e, const char *name, double value) {
+    *(double *)edit_values(e, name) = value;
+}
+static void best_too_good(struct checkpoint_edit *e) {
+    real(e, "counters/best_precision", 1.5);
+}
+static void best_too_bad(struct checkpoint_edit *e) {
+    real(e, "counters/best_precision", -0.5);
+}
+static void precision_too_good(struct checkpoint_edit *e) {
+    edit_word(e, "precision", "87.65");
+}
+static void more_images(struct checkpoint_edit *e) {
+    whole(e, "counters/images", 738);
+}
+static void other_epoch(struct checkpoint_edit *e) {
+    whole(e, "counters/epoch", 3);
+}
+static void endless_epochs(struct checkpoint_edit *e) {
+    whole(e, "counters/epoch", INT64_C(1) << 53);
+    whole(e, "counters/epoch_images", INT64_C(1) << 53);
+}
+static void beyond_the_epoch(struct checkpoint_edit *e) {
+    whole(e, "counters/position", 310);
+}
+static void empty_epoch(struct checkpoint_edit *e) {
+    whole(e, "counters/epoch_images", 0);
+}
+static void more_steps(struct checkpoint_edit *e) {
+    whole(e, "counters/step", 738);
+    edit_word(e, "step", "738");
+}
+static void no_steps(struct checkpoint_edit *e) {
+    whole(e, "counters/step", 0);
+    edit_word(e, "step", "0");
+}
+static void two_steps(struct checkpoint_edit *e) {
+    whole(e, "counters/step", 36);
+}
+static void two_seeds(struct checkpoint_edit *e) {
+    edit_word(e, "seed", "78");
+}
+static void rising_rate(struct checkpoint_edit *e) {
+    real(e, "schedule/decay", 1.5);
+}
+static void huge_rate(struct checkpoint_edit *e) {
+    real(e, "schedule/base", 1e31);
+}
+static void no_period(struct checkpoint_edit *e) {
+    real(e, "schedule/period_images", 1e-9);
+}
+static void more_seen(struct checkpoint_edit *e) {
+    whole(e, "running/steps", 38);
+}
+static void crossed_losses(struct checkpoint_edit *e) {
+    real(e, "running/loss_min", 8);
+}
+static void no_velocities(struct checkpoint_edit *e) {
+    edit_word(e, "slots", "values average");
+    edit_drop(e, "conv1/weights/momentum");
+    edit_drop(e, "conv1/biases/momentum");
+    edit_drop(e, "out/weights/momentum");
+    edit_drop(e, "out/biases/momentum");
+}
+static void no_averages(struct checkpoint_edit *e) {
+    edit_word(e, "slots", "values momentum");
+    edit_drop(e, "conv1/weights/average");
+    edit_drop(e, "conv1/biases/average");
+    edit_drop(e, "out/weights/average");
+    edit_drop(e, "out/biases/average");
+}
+static void momentum_of_two(struct checkpoint_edit *e) {
+    edit_word(e, "config", "momentum = 2\n");
+}
+static void ema_of_one(struct checkpoint_edit *e) {
+    edit_word(e, "config", "ema = 1\n");
+}
+static void many_towers(struct checkpoint_edit *e) {
+    edit_word(e, "config", "towers = 5000\n");
+}
+static void no_batch(struct checkpoint_edit *e) {
+    edit_word(e, "config", "batch = 0\n");
+}
+static void no_towers(struct checkpoint_edit *e) {
+    edit_word(e, "config", "seed = 77\nbatch = 8\nlr = 0.1\nmomentum = 0.9\nema = 0.9\n");
+}
 
 static void test_refusals(void **state) {
     (void)state;
@@ -273,6 +367,30 @@ static void test_refusals(void **state) {
         {unknown_slot, STATUS_BAD_INPUT, "only values, momentum and average are known"},
         {fewer_slots, STATUS_BAD_INPUT, "/momentum belongs to no parameter"},
         {no_values, STATUS_BAD_INPUT, "without values"},
+        {best_too_good, STATUS_BAD_INPUT, "counters/best_precision is 1.5; a number from 0 to 1"},
+        {best_too_bad, STATUS_BAD_INPUT, "counters/best_precision is -0.5; a number from 0 to 1"},
+        {precision_too_good, STATUS_BAD_INPUT, "its precision is \"87.65\"; a number from 0 to 1"},
+        {more_images, STATUS_BAD_INPUT, "counters/images is 738; 2 epochs of 310 and 117 more is expected"},
+        {other_epoch, STATUS_BAD_INPUT, "counters/images is 737; 3 epochs of 310 and 117 more is expected"},
+        {endless_epochs, STATUS_BAD_INPUT, "counters/images is 737; 9007199254740992 epochs"},
+        {beyond_the_epoch, STATUS_BAD_INPUT, "counters/position is 310; a place in an epoch of 310 images"},
+        {empty_epoch, STATUS_BAD_INPUT, "counters/epoch_images is 0; at least 1"},
+        {more_steps, STATUS_BAD_INPUT, "counters/step is 738; a number of steps that used 737 images"},
+        {no_steps, STATUS_BAD_INPUT, "counters/step is 0; a number of steps that used 737 images"},
+        {two_steps, STATUS_BAD_INPUT, "its step is \"37\" in the metadata and 36 in counters/step"},
+        {two_seeds, STATUS_BAD_INPUT, "its seed is \"78\" in the metadata and 77 in config, seed"},
+        {rising_rate, STATUS_BAD_INPUT, "schedule/decay is 1.5; more than 0 and at most 1"},
+        {huge_rate, STATUS_BAD_INPUT, "schedule/base is 1e+31; a learning rate"},
+        {no_period, STATUS_BAD_INPUT, "schedule/period_images is 1e-09; at least 0.001 images"},
+        {more_seen, STATUS_BAD_INPUT, "running/steps is 38; no more than counters/step"},
+        {crossed_losses, STATUS_BAD_INPUT, "running/loss_min is 8; at most running/loss_max"},
+        {no_velocities, STATUS_BAD_INPUT, "its momentum is 0.9 and \"momentum\" is not among its slots"},
+        {no_averages, STATUS_BAD_INPUT, "its ema is 0.99 and \"average\" is not among its slots"},
+        {momentum_of_two, STATUS_BAD_INPUT, "momentum is 2, which is out of its range"},
+        {ema_of_one, STATUS_BAD_INPUT, "ema is 1, which is out of its range"},
+        {many_towers, STATUS_BAD_INPUT, "towers is 5000, which is out of its range"},
+        {no_batch, STATUS_BAD_INPUT, "batch is 0, which is out of its range"},
+        {no_towers, STATUS_BAD_INPUT, "config: towers is missing"},
     };
     struct made m = make(3, true, true);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -413,7 +531,8 @@ static void test_killed_writer(void **state) {
 
 static void save(struct checkpoint_folder *f, struct made *m, int64_t step, double precision) {
     struct event_checkpoint event = {0};
-    m->snapshot.progress.steps = step;
+    m->snapshot.progress =
+        (struct progress){.steps = step, .images = step * 310, .place = {.epoch = step, .position = 0}};
     m->snapshot.precision = precision;
     if (checkpoint_save(f, &m->snapshot, &event) != STATUS_OK)
         fail_msg("%s", status_text());
