@@ -132,7 +132,7 @@ static enum status unknown_key(const char *where, const char *key) {
 }
 
 static enum status out_of_range(const char *where, const struct setting_key *key, const char *value) {
-    return status_fail(STATUS_BAD_INPUT, "%s: %s is %s, which is out of its range: %s %.10g and %s %.10g",
+    return status_fail(STATUS_BAD_INPUT, "%s: %s is %s, which is out of its range: %s %.16g and %s %.16g",
                        where, key->key, value, key->low_open ? "more than" : "at least", key->low,
                        key->high_open ? "less than" : "at most", key->high);
 }
@@ -140,6 +140,11 @@ static enum status out_of_range(const char *where, const struct setting_key *key
 static bool in_range(const struct setting_key *key, double x) {
     return (key->low_open ? x > key->low : x >= key->low) &&
            (key->high_open ? x < key->high : x <= key->high);
+}
+
+/* As whole numbers: the double next to 2^53 + 1 is 2^53. */
+static bool integer_in_range(const struct setting_key *key, int64_t x) {
+    return x >= (int64_t)key->low && x <= (int64_t)key->high;
 }
 
 static bool is_choice(const struct setting_key *key, const char *value) {
@@ -187,7 +192,7 @@ static enum status set_value(struct settings *settings, const char *where, const
         if (!text_integer(value, &integer))
             return status_fail(STATUS_BAD_INPUT, "%s: %s is \"%s\"; a whole number is needed", where,
                                key->key, value);
-        if (!in_range(key, (double)integer))
+        if (!integer_in_range(key, integer))
             return out_of_range(where, key, value);
         *(int64_t *)at = integer;
         return STATUS_OK;

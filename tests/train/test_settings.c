@@ -37,6 +37,8 @@ static void test_refusals(void **state) {
     refused("ema", "1", "less than 1");
     refused("precision", "f16", "f32|tf32|bf16");
     refused("precision", "f32|tf32", "one of");
+    refused("seed", "9007199254740993", "at most 9007199254740992"); /* its double is that of 2^53 */
+    refused("seed", "9223372036854775807", "at most 9007199254740992");
     refused("resume", "perhaps", "yes or no");
     refused("model", "", "empty");
     char long_name[300];
