@@ -83,10 +83,15 @@ static enum status find_last_seq(struct record_writer *writer) {
 
 static enum status prepare(struct record_writer *writer) {
     struct stat info;
-    writer->fd = open(writer->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    /* O_NONBLOCK: a pipe in its place must not hold us up */
+    writer->fd = open(writer->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
     if (writer->fd < 0 || fstat(writer->fd, &info) != 0)
         return status_fail(STATUS_IO, "%s: %s", writer->path, strerror(errno));
     writer->regular = S_ISREG(info.st_mode);
+    if (!writer->regular && !S_ISCHR(info.st_mode))
+        return status_fail(STATUS_BAD_INPUT,
+                           "%s is a pipe or a socket; a file is expected: move it away, or put the record back",
+                           writer->path);
     if (!writer->regular || info.st_size == 0)
         return STATUS_OK;
     STATUS_TRY(last_line_end(writer->fd, writer->path, info.st_size, &writer->offset));

@@ -269,6 +269,8 @@ static void what_is_no_record_is_refused(void **context) {
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(record_reader_open(folder, 0, &reader), STATUS_IO);
+    assert_int_equal(record_writer_open(folder, &writer), STATUS_BAD_INPUT); /* not taken, and not waited for */
+    assert_non_null(strstr(status_text(), "is a pipe or a socket; a file is expected"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
