@@ -137,6 +137,10 @@ enum status options_read_word(int argc, char **argv, struct run_options *out, ch
     STATUS_TRY(settings_environment(&environment));
     STATUS_TRY(settings_check(&r.file, "the config file"));
     STATUS_TRY(settings_check(&r.flags, "the command line"));
+    if (*r.file.runs && *environment.runs && !*r.flags.runs && strcmp(r.file.runs, environment.runs) != 0)
+        snprintf(out->note, sizeof out->note,
+                 "TOWERSCOPE_RUNS is %s: it goes before runs = %s of the config file (--runs goes before both)",
+                 environment.runs, r.file.runs);
     out->settings = r.file;
     settings_overlay(&out->settings, &environment);
     settings_overlay(&out->settings, &r.flags);

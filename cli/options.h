@@ -9,6 +9,7 @@ struct run_options {
     struct settings settings; /* file < environment < flags; what nobody gave is not filled in */
     char name[65];            /* of the run; "" when not given */
     char script[1024];        /* "" when not given */
+    char note[1200]; /* what was given and does not count, for stderr; "" */
     bool help;
 };
 

@@ -130,6 +130,8 @@ int command_run(int argc, char **argv) {
     } else if (options.help) {
         print_help();
     } else {
+        if (*options.note)
+            fprintf(stderr, "towerscope: %s\n", options.note);
         line.console.run = options.name;
         status = check_terminal(&line);
         code = status == STATUS_OK ? start(&line) : cli_fail(status);

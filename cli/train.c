@@ -74,6 +74,8 @@ int command_train(int argc, char **argv) {
         print_help();
         return EXIT_DONE;
     }
+    if (*engine.options.note)
+        fprintf(stderr, "towerscope: %s\n", engine.options.note);
     signals_catch(false);
     status = engine_open(&engine);
     int code = status == STATUS_OK ? run(&engine, &lines) : cli_fail(status);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "datasets/format.h"
 #include "datasets/source.h"
@@ -191,11 +192,24 @@ static enum status find_file(const char *folder, int which, int kind, char **pat
     return status;
 }
 
+/* Of two files for the same thing one is read: say which. */
+static void note_others(struct dataset *data, const char *folder, const char *used, int which, int kind) {
+    for (const char *const *name = file_names[which][kind]; *name; name++) {
+        char *other = folder_path(folder, *name);
+        struct stat info;
+        if (other && strcmp(other, used) != 0 && stat(other, &info) == 0)
+            note_add(data, "%s is read; %s, which lies beside it, is not", used, other);
+        free(other);
+    }
+}
+
 static enum status read_set(const char *folder, struct idx_set *set) {
     struct dataset *data = set->data;
     for (int which = 0; which < 2; which++) {
         STATUS_TRY(find_file(folder, which, 0, &set->images[which].path));
         STATUS_TRY(find_file(folder, which, 1, &set->labels[which].path));
+        note_others(data, folder, set->images[which].path, which, 0);
+        note_others(data, folder, set->labels[which].path, which, 1);
     }
     data->classes = CLASSES;
     char *names = NULL;

@@ -38,6 +38,14 @@ train third --config runs/first/config.ini --seed 4 >out 2>err || fail "another 
 losses() { grep -o '"event":"step".*' "$1" | sed -E 's/.*"cross_entropy":([^,]*),"weight_decay":([^,]*),"loss":([^,]*),"grad_norm":([^,]*),.*"towers".*/\1 \3 \4/'; }
 [ "$(losses runs/first/events.jsonl | sort -u | wc -l)" = 20 ] || fail "20 different steps"
 
+# ---- the folder of runs: flag before environment before file, and what gives way is said
+printf 'runs = of-file\nsteps = 2\n' >runs.ini
+TOWERSCOPE_RUNS=of-environment train where --config runs.ini >out 2>err || fail "two folders of runs: $(cat err)"
+[ -e of-environment/where/lock ] && [ ! -e of-file ] || fail "TOWERSCOPE_RUNS does not go before the config file"
+grep -q 'TOWERSCOPE_RUNS is of-environment: it goes before runs = of-file' err || fail "two folders of runs: $(cat err)"
+TOWERSCOPE_RUNS=of-environment train where --config runs.ini --runs of-flag >out 2>err || fail "of-flag: $(cat err)"
+[ -e of-flag/where/lock ] && [ ! -s err ] || fail "--runs: $(cat err)"
+
 # ---- refused before anything is made
 refuse 2 'nearest is --batch' train --bathc 64
 refuse 2 'at least 1' train --towers 0

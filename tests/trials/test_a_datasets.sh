@@ -258,6 +258,10 @@ else
     echo 'not tried here: files that may not be read (setpriv is missing or lacks the right)'
 fi
 
+# ---- plain and compressed side by side: one is read, and it is said which
+copy ok/plain a9/twice; gzip -nk a9/twice/$IM
+accept a9/twice "a9/twice/$IM is read; a9/twice/$IM.gz, which lies beside it, is not"
+
 # ---- what cannot be written
 refused_by 'data make in a folder that is not empty' "$TOWERSCOPE" data make ok/cifar10 --images 100 -- 'not empty'
 cmp -s ok/cifar10/test_batch.bin a1/cifar_plus1/test_batch.bin || fail 'data make changed a folder it refused'
