@@ -1,6 +1,6 @@
 /* A ring of slots, each one batch. The batches are numbered in order; batch b lives in slot b % slots. A slot
  * is planned (its samples copied from the epoch's order, by one thread at a time), then distorted in pieces
- * by all threads, then handed out. */
+ * by all threads, then handed out. Without threads there is one slot, planned when it is handed out. */
 #include "datasets/loader.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static void plan_batch(struct loader *l, struct slot *slot) {
     l->plan = loader_after(l->set, b);
 }
 
-static void distort_piece(const struct loader *l, const struct batch *b, int64_t first, int64_t images) {
+void loader_make(const struct loader *l, const struct batch *b, int64_t first, int64_t images) {
     for (int64_t i = first; i < first + images; i++)
         distort_training(l->set, b->samples[i], l->options.size, l->options.distortions, l->options.seed,
                          b->place.epoch, b->pixels + (size_t)i * l->image);
@@ -92,7 +92,7 @@ static void *loader_thread(void *argument) {
             slot->taken += now;
             l->busy++;
             pthread_mutex_unlock(&l->lock);
-            distort_piece(l, &slot->batch, first, now);
+            loader_make(l, &slot->batch, first, now);
             pthread_mutex_lock(&l->lock);
             slot->done += now;
             l->busy--;
@@ -248,7 +248,6 @@ enum status loader_next(struct loader *l, const struct batch **out, double *wait
     struct slot *slot = slot_of(l, l->handed);
     if (l->threads == 0) {
         plan_batch(l, slot);
-        distort_piece(l, &slot->batch, 0, slot->batch.images);
     } else {
         pthread_mutex_lock(&l->lock);
         l->freed = l->handed; /* the batch handed out before */

@@ -1,4 +1,8 @@
-/* Batches ahead of need: threads of its own distort the next steps' images while the towers compute.
+/* Batches in order: who makes their pictures is a choice. On a device with processors of its own, threads of
+ * the loader distort the next steps' images while the towers compute. Where the towers compute on the same
+ * processors a thread more would only take one away from a worker in mid-operation, while all others wait for
+ * that worker: there the loader has no thread, and the caller's workers make the pictures of a step before
+ * it.
  *
  * Batches come in order: batch i of the epoch holds the images order[position .. position+images). An epoch
  * ends with a short batch, so that every image is used once. */
@@ -13,8 +17,8 @@ struct loader_options {
     uint64_t seed;
     int size; /* side of the square the network sees */
     unsigned distortions;
-    int threads; /* 0: work is done in loader_next, by the caller */
-    int ahead;   /* batches kept ready, at least 1 */
+    int threads; /* 0: none, the caller makes the pictures by loader_make */
+    int ahead;   /* batches that threads keep ready, at least 1 */
 };
 
 /* Where the next batch begins. */
@@ -26,7 +30,7 @@ struct loader_place {
 struct batch {
     struct loader_place place; /* of its first image */
     int64_t images;
-    float *pixels;    /* [images][size][size][c]; 64-byte aligned */
+    float *pixels;    /* [images][size][size][c]; 64-byte aligned; see loader_make */
     int32_t *labels;  /* [images] */
     int64_t *samples; /* [images] index in the set */
 };
@@ -39,6 +43,11 @@ void loader_close(struct loader *loader);
 /* The next batch; valid until the next call of loader_next or loader_close. No allocation. Waits only when
  * the threads are behind: seconds waited in *waited (may be NULL). */
 enum status loader_next(struct loader *loader, const struct batch **out, double *waited);
+
+/* Make the pictures first .. first + images - 1 of the batch that loader_next gave. Needed for each picture
+ * once where the loader has no threads; to be called from any thread, and by many at once for different
+ * pictures. What a picture shows depends on seed, epoch and sample alone. */
+void loader_make(const struct loader *loader, const struct batch *batch, int64_t first, int64_t images);
 
 /* Go on from another place or with another batch size; what was made ahead and does not fit is dropped.
  * Allocates when the batch grows. */

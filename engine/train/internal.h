@@ -46,7 +46,7 @@ struct step_result {
     int64_t images;
     double lr, cross_entropy, weight_decay, loss, grad_norm, grad_norm_mean, update_ratio;
     double average_norm2; /* of the right average, whatever rule is in force */
-    double seconds, waited, average_seconds, update_seconds; /* waited: for the loader */
+    double seconds, average_seconds, update_seconds;
     bool cosines, layers; /* dots and the layers' figures were worked out */
 };
 

@@ -28,7 +28,7 @@ static enum status move_loader(struct trainer *t, struct loader_place place, int
     struct loader_options options = {.seed = (uint64_t)t->settings.seed,
                                      .size = t->options.model->input.h,
                                      .distortions = t->distortions,
-                                     .threads = 1,
+                                     .threads = t->info.host_memory ? 0 : 1,
                                      .ahead = 2};
     return loader_open(&t->options.data->train, &options, place, batch, &t->loader);
 }

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+enum { MAKE_PIECE = 8 }; /* pictures that a worker makes at a time */
+
 /* What the workers read while the towers run. */
 struct work {
     struct trainer *t;
@@ -235,15 +237,38 @@ static struct net *any_net(const struct towers *towers) {
     return net;
 }
 
-static enum status begin(struct trainer *t) {
-    int64_t step = t->progress.steps + 1;
-    double waited = 0;
-    STATUS_TRY(loader_next(t->loader, &t->batch, &waited));
+static enum status make_piece(void *context, int piece, int worker, struct stream *stream) {
+    (void)worker, (void)stream;
+    struct trainer *t = context;
+    int64_t first = (int64_t)piece * MAKE_PIECE, left = t->batch->images - first;
+    loader_make(t->loader, t->batch, first, left < MAKE_PIECE ? left : MAKE_PIECE);
+    return STATUS_OK;
+}
+
+/* The step's batch. A device in host memory computes on the processors that would make the next batch
+ * meanwhile: there its workers make this one first, in pieces that whoever is free takes. All towers' time to
+ * load. */
+static enum status next_batch(struct trainer *t) {
+    const struct device_handle device = t->options.device;
+    double seconds = 0, before = clock_seconds();
+    STATUS_TRY(loader_next(t->loader, &t->batch, &seconds));
     t->loader_place = loader_after(&t->options.data->train, t->batch);
     STATUS_TRY(towers_shard(t->towers, &t->nets, t->batch->images));
+    if (t->info.host_memory) {
+        int pieces = (int)((t->batch->images + MAKE_PIECE - 1) / MAKE_PIECE);
+        STATUS_TRY(device.ops->each(device.device, pieces, make_piece, t));
+        seconds = clock_seconds() - before;
+    }
+    for (int k = 0; k < t->towers->count; k++)
+        t->towers->tower[k].load = t->towers->tower[k].net ? seconds : 0;
+    return STATUS_OK;
+}
+
+static enum status begin(struct trainer *t) {
+    int64_t step = t->progress.steps + 1;
+    STATUS_TRY(next_batch(t));
     t->result = (struct step_result){
         .images = t->batch->images,
-        .waited = waited,
         .lr = schedule_rate(&t->schedule, t->progress.images),
         .cosines = t->step_recorded || t->why,
         .layers = step % LAYERS_EVERY == 0 || t->why,

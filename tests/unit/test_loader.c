@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/support/cmocka.h"
@@ -56,14 +57,43 @@ static void check_batch(const struct image_set *set, const struct batch *b, stru
     }
 }
 
+struct maker {
+    const struct loader *loader;
+    const struct batch *batch;
+    int64_t first, images;
+};
+
+static void *make_slice(void *argument) {
+    const struct maker *m = argument;
+    loader_make(m->loader, m->batch, m->first, m->images);
+    return NULL;
+}
+
+/* In slices of 0, 1, ... pictures at random, the last first, half of them by a second thread. */
+static void make_pictures(const struct loader *loader, const struct batch *b) {
+    struct random random = random_begin(4, RANDOM_TEST, (uint64_t)b->place.position);
+    for (int64_t left = b->images; left > 0;) {
+        int64_t here = random_below(&random, (uint32_t)(left + 1)),
+                there = random_below(&random, (uint32_t)(left - here + 1));
+        struct maker mine = {loader, b, left - here, here}, other = {loader, b, left - here - there, there};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, make_slice, &other), 0);
+        make_slice(&mine);
+        pthread_join(thread, NULL);
+        left -= here + there;
+    }
+}
+
 /* From a place, `batches` batches in order, each epoch ending with a short one. */
-static struct loader_place check_run(struct loader *loader, const struct image_set *set,
+static struct loader_place check_run(struct loader *loader, int threads, const struct image_set *set,
                                      struct loader_place place, int64_t batch, int batches) {
     for (int i = 0; i < batches; i++) {
         const struct batch *b;
         double waited = -1;
         assert_int_equal(loader_next(loader, &b, &waited), STATUS_OK);
         assert_true(waited >= 0);
+        if (threads == 0)
+            make_pictures(loader, b);
         int64_t left = set->count - place.position;
         check_batch(set, b, place, left < batch ? left : batch);
         place = loader_after(set, b);
@@ -84,7 +114,7 @@ static void batches_are_the_same_whatever_the_threads(void **state) {
             for (int threads = 0; threads <= 5; threads++) {
                 struct loader *loader =
                     open_loader(&set, threads, 1 + threads / 2, (struct loader_place){0, 0}, sizes[s]);
-                check_run(loader, &set, (struct loader_place){0, 0}, sizes[s], 9);
+                check_run(loader, threads, &set, (struct loader_place){0, 0}, sizes[s], 9);
                 loader_close(loader);
             }
         free_set(&set);
@@ -100,7 +130,7 @@ static void seeks(void **state) {
         struct random random = random_begin(3, RANDOM_TEST, (uint64_t)threads);
         int64_t batch = 8;
         for (int i = 0; i < 60; i++) {
-            place = check_run(loader, &set, place, batch, (int)random_below(&random, 4));
+            place = check_run(loader, threads, &set, place, batch, (int)random_below(&random, 4));
             batch = 1 + (int64_t)random_below(&random, i < 30 ? 20 : 200);
             if (random_below(&random, 2))
                 place = (struct loader_place){random_below(&random, 5), random_below(&random, 150)};
