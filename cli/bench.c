@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cli/bench_layers.h"
-#include "cli/bench_loader.h"
-#include "cli/bench_step.h"
+#include "cli/bench_folder.h"
+#include "cli/bench_overhead.h"
 #include "cli/bench_torch.h"
 #include "cli/cli.h"
 #include "engine/base/clock.h"
@@ -49,19 +49,22 @@ struct bench_options {
 
 enum runner_kind { RUN_STEP, RUN_LOADER, RUN_TORCH };
 
-/* Something that is measured once a round. */
+/* Something that is measured once a round. A loader's runner follows that of the bare step of the same
+ * threads and towers: those two take turns. */
 struct runner {
     enum runner_kind kind;
     int threads, towers;
     enum bench_torch_setting setting;
     struct bench_step *step;
     struct bench_loader *loader;
+    struct bench_overhead overhead; /* of a loader's runner, beyond the step's before it */
     struct bench_torch torch;
     double rates[MAX_ROUNDS];
 };
 
 struct bench {
     struct bench_options options;
+    struct bench_folder folder;
     struct model *model;
     struct device_handle devices[MAX_LIST]; /* one for each number of threads */
     enum cpu_isa isa;
@@ -171,7 +174,7 @@ static enum status add_runner(struct bench *b, enum runner_kind kind, int device
     enum status status =
         kind == RUN_STEP ? bench_step_open(b->model, b->devices[device], towers, o->batch, &r->step)
         : kind == RUN_LOADER
-            ? bench_loader_open(MODEL, b->devices[device], towers, o->batch, &r->loader)
+            ? bench_loader_open(MODEL, b->devices[device], towers, o->batch, b->folder.path, &r->loader)
             : bench_torch_open(o->python, o->torch, setting, r->threads, o->batch, o->isa, &r->torch);
     b->count += status == STATUS_OK;
     return status;
@@ -198,10 +201,10 @@ static enum status open_devices(struct bench *b) {
 static enum status open_runners(struct bench *b) {
     const struct bench_options *o = &b->options;
     for (int i = 0; i < o->threads.count; i++) {
-        for (int k = 0; k < o->towers.count; k++)
+        for (int k = 0; k < o->towers.count; k++) {
             STATUS_TRY(add_runner(b, RUN_STEP, i, o->towers.values[k], 0));
-        for (int k = 0; k < o->towers.count; k++)
             STATUS_TRY(add_runner(b, RUN_LOADER, i, o->towers.values[k], 0));
+        }
     }
     for (int i = 0; *o->torch && i < o->threads.count; i++)
         for (int setting = 0; setting < TORCH_SETTINGS; setting++)
@@ -221,14 +224,18 @@ static void close_all(struct bench *b) {
     model_free(b->model);
     for (int i = 0; i < MAX_LIST; i++)
         device_close(&b->devices[i]);
+    bench_folder_remove(&b->folder);
 }
 
 /* ---- measuring */
 
-static enum status run_once(struct runner *r, double seconds, double *rate) {
-    return r->kind == RUN_STEP     ? bench_step_run(r->step, seconds, rate)
-           : r->kind == RUN_LOADER ? bench_loader_run(r->loader, seconds, rate)
-                                   : bench_torch_run(&r->torch, seconds, rate);
+/* Measure a runner, and the one after it where the two take turns: *count of them. */
+static enum status run_once(struct bench *b, struct runner *r, double seconds, double *rates, int *count) {
+    bool paired = r->kind == RUN_STEP && r + 1 < b->runners + b->count && r[1].kind == RUN_LOADER;
+    *count = paired ? 2 : 1;
+    if (paired)
+        return bench_overhead_run(&r[1].overhead, r->step, r[1].loader, seconds, rates);
+    return bench_torch_run(&r->torch, seconds, rates);
 }
 
 /* Seconds of processor time: of the whole machine since it started, and of one process (0: this one). */
@@ -265,30 +272,30 @@ static double others_seconds(const struct bench *b) {
     return seconds;
 }
 
+static enum status run_round(struct bench *b, int round, double seconds) {
+    int count;
+    for (int i = 0; i < b->count; i += count) {
+        double rates[2];
+        STATUS_TRY(run_once(b, &b->runners[i], seconds, rates, &count));
+        for (int k = 0; k < count; k++)
+            b->runners[i + k].rates[round] = rates[k];
+    }
+    return STATUS_OK;
+}
+
 static enum status run_rounds(struct bench *b) {
-    double unused, phases[BENCH_PHASES];
+    double phases[BENCH_PHASES];
+    STATUS_TRY(run_round(b, 0, b->options.seconds / 6)); /* to get warm: what it measured is dropped */
     for (int i = 0; i < b->count; i++) {
-        STATUS_TRY(run_once(&b->runners[i], b->options.seconds / 6, &unused));
+        b->runners[i].overhead.count = 0;
         if (b->runners[i].step)
             bench_step_phases(b->runners[i].step, phases);
     }
     double start = clock_seconds(), others = others_seconds(b);
     for (int round = 0; round < b->options.rounds; round++)
-        for (int i = 0; i < b->count; i++)
-            STATUS_TRY(run_once(&b->runners[i], b->options.seconds, &b->runners[i].rates[round]));
+        STATUS_TRY(run_round(b, round, b->options.seconds));
     b->disturbance = (others_seconds(b) - others) / (clock_seconds() - start);
     return STATUS_OK;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Sorts. */
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return (values[count / 2] + values[(count - 1) / 2]) / 2;
 }
 
 /* Median over the rounds of a's rate to b's. */
@@ -296,7 +303,7 @@ static double ratio(const struct runner *a, const struct runner *b, int rounds) 
     double ratios[MAX_ROUNDS];
     for (int i = 0; i < rounds; i++)
         ratios[i] = a->rates[i] / b->rates[i];
-    return median(ratios, rounds);
+    return bench_spread(ratios, rounds).middle;
 }
 
 struct peak {
@@ -327,7 +334,7 @@ static enum status measure_peak(enum cpu_isa isa, int threads, double *out) {
         rates[i] = operations / seconds * 1e-9;
     }
     pool_close(pool);
-    *out = status == STATUS_OK ? median(rates, 5) : 0;
+    *out = status == STATUS_OK ? bench_spread(rates, 5).middle : 0;
     return status;
 }
 
@@ -363,7 +370,7 @@ static const struct runner *find_torch(const struct bench *b, int threads, enum 
 static void print_rate(const struct bench *b, const struct runner *r) {
     double sorted[MAX_ROUNDS];
     memcpy(sorted, r->rates, sizeof sorted);
-    double middle = median(sorted, b->options.rounds);
+    double middle = bench_spread(sorted, b->options.rounds).middle;
     printf("%7d %6d %9.0f  (%.0f-%.0f)%*s", r->threads, r->towers, middle, sorted[0],
            sorted[b->options.rounds - 1], 4, "");
     for (int setting = 0; setting < TORCH_SETTINGS; setting++) {
@@ -393,15 +400,28 @@ static void print_steps(struct bench *b) {
     }
 }
 
-static void print_loaders(const struct bench *b) {
-    printf("\nA run with its loader: generated images, every distortion\n"
-           "threads towers  images/s  (least-most)  %s\n",
-           ratio_heads(b));
-    for (int i = 0; i < b->count; i++)
-        if (b->runners[i].kind == RUN_LOADER) {
-            print_rate(b, &b->runners[i]);
-            printf("\n");
-        }
+static void print_spread(double *values, int count) {
+    struct bench_spread spread = bench_spread(values, count);
+    char quartiles[32];
+    snprintf(quartiles, sizeof quartiles, "(%+.1f to %+.1f)", 100 * spread.low, 100 * spread.high);
+    printf("  %+5.1f %% %-16s", 100 * spread.middle, quartiles);
+}
+
+static void print_loaders(struct bench *b) {
+    printf("\nA run: generated images, every distortion, each step recorded; what it takes longer than the "
+           "bare step,\n"
+           "median and quartiles of %d turns beside turns of the bare step\n"
+           "threads towers  images/s  (least-most)  %s  time                      processor time\n",
+           b->options.rounds * BENCH_PAIRS, ratio_heads(b));
+    for (int i = 0; i < b->count; i++) {
+        struct runner *r = &b->runners[i];
+        if (r->kind != RUN_LOADER)
+            continue;
+        print_rate(b, r);
+        print_spread(r->overhead.time, r->overhead.count);
+        print_spread(r->overhead.processor, r->overhead.count);
+        printf("\n");
+    }
 }
 
 static void print_torch(const struct bench *b) {
@@ -443,6 +463,7 @@ static enum status print_layers(const struct bench *b) {
 }
 
 static enum status measure(struct bench *b) {
+    STATUS_TRY(bench_folder_make(&b->folder));
     STATUS_TRY(open_devices(b));
     STATUS_TRY(print_machine(b));
     STATUS_TRY(open_runners(b));

@@ -1,40 +1,62 @@
 #include "cli/bench_loader.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
+#include "cli/telemetry.h"
 #include "engine/base/clock.h"
+#include "engine/hub/hub.h"
 #include "engine/train/trainer.h"
 
 struct bench_loader {
     struct dataset *data;
     struct model *model;
     struct trainer *trainer;
+    struct device_handle device;
+    struct hub *hub;
+    struct telemetry telemetry;
     int batch;
     int64_t images; /* that the steps' events told of */
 };
 
-static void count_images(void *context, const struct event *event, bool recorded) {
-    (void)recorded;
+static void emit(void *context, const struct event *event, bool recorded) {
     struct bench_loader *b = context;
+    hub_emit(b->hub, event, recorded);
     if (event->kind == EVENT_STEP)
         b->images += event->step.images;
 }
 
-static enum status open_all(struct bench_loader *b, const char *model_name, struct device_handle device,
-                            int towers) {
+static enum status open_record(struct bench_loader *b, const char *folder, int towers) {
+    char path[512];
+    struct hub_options options = {0};
+    struct device_info info;
+    STATUS_TRY(b->device.ops->describe(b->device.device, &info));
+    snprintf(path, sizeof path, "%s/%d-threads-%d-towers", folder, info.threads, towers);
+    if (mkdir(path, 0700))
+        return status_fail(STATUS_IO, "%s: %s", path, strerror(errno));
+    STATUS_TRY(live_describe(path, &options.run));
+    return hub_open(&options, &b->hub);
+}
+
+static enum status open_all(struct bench_loader *b, const char *model_name, int towers, const char *folder) {
     struct dataset_options data_options = {.seed = 1, .generated_train = 5000, .generated_test = 100};
     STATUS_TRY(dataset_open("generated", &data_options, &b->data));
     const struct image_set *train = &b->data->train;
     struct model_ends ends = {train->shape.h, train->shape.w, train->shape.c, b->data->classes};
     STATUS_TRY(model_read(model_name, ends, (double)NAN, &b->model));
+    STATUS_TRY(open_record(b, folder, towers));
     struct trainer_options options = {
-        .run_name = "bench", .data = b->data, .model = b->model, .device = device, .sink = {count_images, b}};
+        .run_name = "bench", .data = b->data, .model = b->model, .device = b->device, .sink = {emit, b}};
     settings_clear(&options.settings);
     STATUS_TRY(settings_set(&options.settings, "bench", "distort", "on"));
     options.settings.towers = towers;
     options.settings.batch = b->batch;
     options.settings.eval_every = 0;
+    options.settings.record_every = 1;
     options.settings.lr = 0.01;
     STATUS_TRY(trainer_open(&options, &b->trainer));
     trainer_begin(b->trainer);
@@ -42,13 +64,14 @@ static enum status open_all(struct bench_loader *b, const char *model_name, stru
 }
 
 enum status bench_loader_open(const char *model_name, struct device_handle device, int towers, int batch,
-                              struct bench_loader **out) {
+                              const char *folder, struct bench_loader **out) {
     *out = NULL;
     struct bench_loader *b = calloc(1, sizeof *b);
     if (!b)
         return status_fail(STATUS_NO_MEMORY, "no memory for a benchmark");
     b->batch = batch;
-    enum status status = open_all(b, model_name, device, towers);
+    b->device = device;
+    enum status status = open_all(b, model_name, towers, folder);
     if (status != STATUS_OK) {
         bench_loader_close(b);
         return status;
@@ -61,9 +84,21 @@ void bench_loader_close(struct bench_loader *b) {
     if (!b)
         return;
     trainer_close(b->trainer);
+    hub_close(b->hub);
     model_free(b->model);
     dataset_close(b->data);
     free(b);
+}
+
+/* What an engine does between two steps. */
+static void between_steps(struct bench_loader *b) {
+    struct command command;
+    struct device_info info;
+    struct event event;
+    (void)hub_take(b->hub, trainer_steps(b->trainer), &command);
+    if (b->device.ops->describe(b->device.device, &info) == STATUS_OK &&
+        telemetry_measure(&b->telemetry, info.name, info.threads, &event))
+        hub_emit(b->hub, &event, false);
 }
 
 enum status bench_loader_run(struct bench_loader *b, double seconds, double *rate) {
@@ -71,6 +106,7 @@ enum status bench_loader_run(struct bench_loader *b, double seconds, double *rat
     double start = clock_seconds(), now;
     do {
         STATUS_TRY(trainer_step(b->trainer));
+        between_steps(b);
         now = clock_seconds();
     } while (now - start < seconds);
     *rate = (double)(b->images - before) / (now - start);
