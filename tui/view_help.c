@@ -4,30 +4,10 @@
 #include <string.h>
 
 #include "engine/wire/command.h"
+#include "tui/scroll.h"
 
 bool help_view_act(struct help_view *view, enum action action) {
-    switch (action) {
-    case ACTION_UP:
-        view->scroll--;
-        return true;
-    case ACTION_DOWN:
-        view->scroll++;
-        return true;
-    case ACTION_PAGE_UP:
-        view->scroll -= view->page;
-        return true;
-    case ACTION_PAGE_DOWN:
-        view->scroll += view->page;
-        return true;
-    case ACTION_HOME:
-        view->scroll = 0;
-        return true;
-    case ACTION_END:
-        view->scroll = 1 << 20;
-        return true;
-    default:
-        return false;
-    }
+    return scroll_act(&view->scroll, view->page, action);
 }
 
 /* The page is written line by line, then cut into one or two columns. */
@@ -145,7 +125,7 @@ void help_view_draw(struct help_view *view, struct canvas *canvas, const struct 
     int cut = two ? cut_page(&page) : page.count;
     int rows = cut > page.count - cut ? cut : page.count - cut,
         most = rows > body.rows ? rows - body.rows : 0;
-    view->scroll = view->scroll > most ? most : view->scroll < 0 ? 0 : view->scroll;
+    view->scroll = scroll_within(view->scroll, most);
     view->page = body.rows > 1 ? body.rows - 1 : 1;
     struct box left = {body.row, body.col + margin, body.rows, page.cols};
     struct box right = {body.row, left.col + page.cols + 3, body.rows, page.cols};

@@ -7,6 +7,7 @@
 
 #include "tui/format.h"
 #include "tui/plot.h"
+#include "tui/scroll.h"
 #include "tui/towers_table.h"
 #include "tui/waiting.h"
 
@@ -76,25 +77,9 @@ static void move_cursor(struct towers_view *view, int direction) {
 }
 
 bool towers_view_act(struct towers_view *view, enum action action, const struct run_state *state) {
+    if (scroll_act(&view->scroll, view->page, action))
+        return true;
     switch (action) {
-    case ACTION_UP:
-        view->scroll--;
-        return true;
-    case ACTION_DOWN:
-        view->scroll++;
-        return true;
-    case ACTION_PAGE_UP:
-        view->scroll -= view->page;
-        return true;
-    case ACTION_PAGE_DOWN:
-        view->scroll += view->page;
-        return true;
-    case ACTION_HOME:
-        view->scroll = 0;
-        return true;
-    case ACTION_END:
-        view->scroll = 1 << 20;
-        return true;
     case ACTION_PLOT:
         view->focus = !view->focus;
         return true;
@@ -284,9 +269,7 @@ void towers_view_draw(struct towers_view *view, const struct scene *scene, struc
     struct towers_layout at;
     layout_towers(body, count, device_cols(scene), &at);
     view->page = at.scrolling > 1 ? at.scrolling - 1 : 1;
-    int most = count - at.scrolling;
-    view->scroll = view->scroll > most ? most : view->scroll;
-    view->scroll = view->scroll < 0 ? 0 : view->scroll;
+    view->scroll = scroll_within(view->scroll, count - at.scrolling);
     int selected;
     canvas_clip(scene->canvas, body);
     draw_note(view, scene, &at, &selected);

@@ -1,0 +1,139 @@
+/* A frame: header, the screen, footer, and the one line between them that says what is pressing. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/app_parts.h"
+#include "tui/header.h"
+#include "tui/layout.h"
+#include "tui/scene.h"
+#include "tui/waiting.h"
+
+static void draw_words(struct canvas *canvas, struct box box, enum style style, const char *text) {
+    int margin = box.cols >= 24 ? 1 : 0;
+    canvas_fill(canvas, box.row, box.col, box.cols, ' ', style == STYLE_BANNER ? STYLE_BANNER : STYLE_PLAIN);
+    canvas_text(canvas, box.row, box.col + margin, box.cols - 2 * margin, style, text);
+}
+
+/* What may stand on the message line without being pressing: not where the footer would have to give way. */
+static void draw_calm(const struct app *app, struct canvas *canvas, struct box box,
+                      const struct run_state *state) {
+    char text[512];
+    if (app->show_budget)
+        footer_budget(&app->budget, canvas, box);
+    else if (app->about.replay)
+        footer_record(&app->about, canvas, box);
+    else if (app->about.reading && isfinite(app->about.read))
+        canvas_print(canvas, box.row, box.col + 1, box.cols - 2, STYLE_FAINT, "reading the record: %2.0f %%",
+                     100 * app->about.read);
+    else if (state->run_end.kind == EVENT_RUN_END) {
+        event_words(&state->run_end, text, sizeof text);
+        draw_words(canvas, box, STYLE_PLAIN, text);
+    }
+}
+
+static void draw_message(struct app *app, struct canvas *canvas, const struct frame_layout *frame,
+                         const struct run_state *state, double now) {
+    struct box box = frame->message;
+    struct standing standing = standing_find(state, &app->about);
+    if (app->mode == MODE_PROMPT)
+        prompt_draw(&app->prompt, canvas, box, ":");
+    else if (app->mode == MODE_FILTER)
+        prompt_draw(&app->filter, canvas, box, "/");
+    else if (app->mode == MODE_CONFIRM)
+        draw_words(canvas, box, STYLE_STRONG, app->question.question);
+    else if (app->message.until > now && !standing.request)
+        draw_words(canvas, box, app->message.style, app->message.text);
+    else if (*standing.text && (standing.request || !standing_same(&standing, &app->dismissed)))
+        draw_words(canvas, box, standing.style, standing.text);
+    else if (!frame->message_shares_footer || app->show_budget)
+        draw_calm(app, canvas, box, state);
+}
+
+/* The guide's words take the lower part of the screen. */
+static void draw_guide(const struct app *app, struct canvas *canvas, struct frame_layout *frame) {
+    const struct guide *guide = app->options.guide;
+    int margin = canvas->cols >= 24 ? 1 : 0, cols = canvas->cols - 2 * margin, rows = 0;
+    for (const char *at = guide->text; *at && cols > 0; rows++) {
+        size_t bytes = text_fit(at, cols);
+        at += bytes + strspn(at + bytes, " ");
+    }
+    rows = rows > frame->body.rows / 2 ? frame->body.rows / 2 : rows;
+    if (rows < 1)
+        return;
+    frame->body.rows -= rows + 1;
+    struct box box = {frame->body.row + frame->body.rows, 0, 1, canvas->cols};
+    scene_rule(canvas, box);
+    canvas_print(canvas, box.row, margin + 2, cols - 2, STYLE_KEY,
+                 guide->done ? " the end: enter leaves, or look around " : " %d of %d: enter or n goes on ",
+                 guide->part, guide->parts);
+    const char *at = guide->text;
+    for (int row = 1; row <= rows && *at; row++) {
+        char part[512];
+        size_t bytes = text_fit(at, cols);
+        snprintf(part, sizeof part, "%.*s", row == rows ? (int)sizeof part - 1 : (int)bytes, at);
+        canvas_text(canvas, box.row + row, margin, cols, STYLE_STRONG, part);
+        at += bytes + strspn(at + bytes, " ");
+    }
+}
+
+static void draw_footer(const struct app *app, struct canvas *canvas, struct box box,
+                        const struct run_state *state) {
+    bool ours = state->control.kind != EVENT_CONTROL || state->control.control.yours;
+    struct footer footer = {
+        .keymap = &app->options.keymap,
+        .where = app_where(app),
+        .current = app->help ? ACTION_HELP : screens_opening(app->screen),
+        .commands = !app->options.watch && !state->ended && !state->crashed && ours,
+        .paused = !strcmp(state->phase, "paused"),
+        .playing = app->about.playing,
+    };
+    if (!app->options.replay)
+        footer_control(state, app->options.watch, footer.control, sizeof footer.control);
+    footer_draw(&footer, canvas, box);
+}
+
+double app_draw(struct app *app, struct canvas *canvas, const struct run_state *state, uint64_t generation,
+                double now) {
+    app_hear(app, state, now);
+    app_follow_guide(app, state, now);
+    struct view_orders orders = {.count = 0};
+    bool moving = !strcmp(state->phase, "training");
+    double next = shown_update(&app->shown, state, generation, now,
+                               moving ? app->options.preferences.number_interval : 0);
+    if (app->shown.tower_count == app->wanted_towers)
+        app->wanted_towers = 0;
+    canvas_clear(canvas);
+    struct frame_layout frame;
+    layout_frame(canvas->rows, canvas->cols, &frame);
+    struct scene scene = {canvas,
+                          state,
+                          generation,
+                          &app->shown,
+                          &app->options.preferences,
+                          *app->waiting ? app->waiting : NULL,
+                          app->quiet};
+    if (app->options.guide)
+        draw_guide(app, canvas, &frame);
+    if (app_may_command(app, state) && !app->help)
+        screens_due(&app->screens, app->screen, &scene, &orders);
+    app_queue(app, &orders);
+    scene_rule(canvas, frame.rule);
+    header_draw(&scene, frame.header, app->run, canvas->rows == 1);
+    if (app->help)
+        help_view_draw(&app->help_view, canvas, &app->options.keymap, app_where(app), frame.body);
+    else if (app->screen == SCREEN_LOG)
+        log_view_draw(&app->log, &scene, frame.body);
+    else if (app->screen != SCREEN_TOWERS)
+        screens_draw(&app->screens, app->screen, &scene, frame.body);
+    else if (app->shown.have || (state->run_start.kind == EVENT_RUN_START && frame.body.rows >= 12))
+        towers_view_draw(&app->towers, &scene, frame.body);
+    else
+        waiting_draw(&scene, frame.body);
+    if (frame.footer.rows > 0)
+        draw_footer(app, canvas, frame.footer, state);
+    draw_message(app, canvas, &frame, state, now);
+    if (app->message.until > now && isfinite(app->message.until))
+        next = fmin(next, app->message.until - now);
+    return next;
+}

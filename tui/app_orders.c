@@ -1,0 +1,209 @@
+/* Messages and commands: what is asked of the run, and what became of it. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/app_parts.h"
+
+static const char why_on[] = "why on";
+
+/* How long a message stands, and how long a count of towers that was asked for is built upon, in seconds. */
+static const double MESSAGE_SECONDS = 6, WANTED_SECONDS = 3;
+
+void app_say(struct app *app, enum style style, const char *text, double now) {
+    snprintf(app->message.text, sizeof app->message.text, "%s", text);
+    app->message.style = style;
+    app->message.until = now + MESSAGE_SECONDS;
+}
+
+void app_sent(struct app *app, const char *id, const char *text, double now) {
+    if (!id) {
+        app_say(app, STYLE_WARNING, text, now);
+        *app->sent = 0;
+        if (!strcmp(app->text, why_on)) {
+            app->why = WHY_FAILED;
+            app->queued = 0; /* no phase without its values */
+        }
+        return;
+    }
+    char words[PROMPT_TEXT + 16];
+    snprintf(app->sent, sizeof app->sent, "%s", id);
+    snprintf(words, sizeof words, "%s: pending", app->text);
+    app_say(app, STYLE_PLAIN, words, now);
+    app->message.until = INFINITY;
+}
+
+/* What became of the command that is under way. */
+void app_hear(struct app *app, const struct run_state *state, double now) {
+    const struct event_command *command = &state->command.command;
+    if (!*app->sent || state->command.kind != EVENT_COMMAND || !command->id ||
+        strcmp(command->id, app->sent) || !command->status || !strcmp(command->status, "pending"))
+        return;
+    bool refused = !strcmp(command->status, "refused");
+    struct event mine = state->command;
+    char words[512];
+    mine.command.from = NULL; /* who asked is known */
+    event_words(&mine, words, sizeof words);
+    app_say(app, refused ? STYLE_WARNING : STYLE_GOOD, words, now);
+    *app->sent = 0;
+    if (refused)
+        app->wanted_towers = 0;
+    if (refused && !strcmp(app->text, why_on))
+        app->why = WHY_FAILED;
+}
+
+enum app_wish app_command(struct app *app, const struct run_state *state, double now, const char *text) {
+    if (app->options.replay) {
+        app_say(app, STYLE_WARNING, "this is a record: a command changes nothing in it", now);
+        return APP_NOTHING;
+    }
+    if (app->options.watch) {
+        app_say(app, STYLE_WARNING, "this console only watches (--watch): it sends no commands", now);
+        return APP_NOTHING;
+    }
+    if (state->ended || state->crashed) {
+        app_say(app, STYLE_WARNING, "the engine is not running: there is nobody to command", now);
+        return APP_NOTHING;
+    }
+    if (state->control.kind == EVENT_CONTROL && !state->control.control.yours) {
+        const char *holder = state->control.control.holder_user;
+        char words[256];
+        snprintf(words, sizeof words, "%s has control of the run: c asks for it", holder ? holder : "nobody");
+        app_say(app, STYLE_WARNING, words, now);
+        return APP_NOTHING;
+    }
+    snprintf(app->text, sizeof app->text, "%s", text);
+    return APP_COMMAND;
+}
+
+/* Whether commands may be sent at all, without a word about it. */
+bool app_may_command(const struct app *app, const struct run_state *state) {
+    bool ours = state->control.kind == EVENT_CONTROL && state->control.control.yours;
+    return !app->options.replay && !app->options.watch && !state->ended && !state->crashed && ours;
+}
+
+void app_queue(struct app *app, const struct view_orders *orders) {
+    for (int i = 0; i < orders->count && app->queued < QUEUE; i++)
+        memcpy(app->queue[app->queued++], orders->commands[i], ORDER_TEXT);
+}
+
+static void ask_why(struct app *app) {
+    struct view_orders orders = {.count = 0};
+    orders_add(&orders, "%s", why_on);
+    app->why = app->queued < QUEUE ? WHY_ASKED : WHY_FAILED;
+    app_queue(app, &orders);
+}
+
+/* The Why screen asks for its values as soon as commands may be sent, and again when control comes back. */
+static void keep_why(struct app *app, const struct run_state *state) {
+    bool may = app_may_command(app, state);
+    bool lost = state->ended || state->crashed || (state->control.kind == EVENT_CONTROL && !may);
+    if (app->screen != SCREEN_WHY || lost || (!may && app->why == WHY_FAILED))
+        app->why = WHY_UNASKED;
+    if (app->screen == SCREEN_WHY && may && app->why == WHY_UNASKED)
+        ask_why(app);
+}
+
+enum app_wish app_due(struct app *app, const struct run_state *state, double now) {
+    char text[ORDER_TEXT];
+    keep_why(app, state);
+    if (*app->sent || app->queued == 0)
+        return APP_NOTHING;
+    memcpy(text, app->queue[0], sizeof text);
+    memmove(app->queue[0], app->queue[1], (size_t)(--app->queued) * ORDER_TEXT);
+    enum app_wish wish = app_command(app, state, now, text);
+    if (wish != APP_COMMAND && !strcmp(text, why_on))
+        app->why = WHY_FAILED;
+    return wish;
+}
+
+const char *app_parting(const struct app *app, const struct run_state *state) {
+    return app->screen == SCREEN_WHY && app_may_command(app, state) ? "why off" : NULL;
+}
+
+void app_open_screen(struct app *app, enum screen screen, const struct run_state *state) {
+    struct view_orders orders = {.count = 0};
+    screens_change(app->screen, screen, &orders);
+    if (app_may_command(app, state))
+        app_queue(app, &orders);
+    if (app->screen != screen)
+        app->why = WHY_UNASKED; /* app_due asks */
+    app->screen = screen;
+    app->help = false;
+}
+
+/* What a view wants of the run: sent in order, or asked for first. */
+enum app_wish app_order(struct app *app, const struct view_orders *orders, const struct run_state *state,
+                        double now) {
+    if (*orders->said)
+        app_say(app, STYLE_PLAIN, orders->said, now);
+    if (orders->count == 0)
+        return APP_NOTHING;
+    if (*orders->question) {
+        if (app_command(app, state, now, orders->commands[0]) == APP_COMMAND) {
+            app->question = *orders;
+            app->mode = MODE_CONFIRM;
+        }
+        return APP_NOTHING;
+    }
+    bool walks = !strncmp(orders->commands[0], "phase ", 6);
+    if (walks && app->screen == SCREEN_WHY && app->why != WHY_ASKED) /* without it a phase has no values */
+        ask_why(app);
+    app_queue(app, orders);
+    return app_due(app, state, now);
+}
+
+enum app_wish app_confirm(struct app *app, int key, const struct run_state *state, double now) {
+    struct view_orders orders = app->question;
+    app->mode = MODE_KEYS;
+    if (key == 'y' || key == 'Y') {
+        *orders.question = 0;
+        return app_order(app, &orders, state, now);
+    }
+    app_say(app, STYLE_PLAIN, "not done", now);
+    return APP_NOTHING;
+}
+
+enum app_wish app_control(struct app *app, const char *what) {
+    snprintf(app->text, sizeof app->text, "%s", what);
+    return APP_CONTROL;
+}
+
+/* Give control to the one who asks, or ask for it. */
+enum app_wish app_ask_control(struct app *app, const struct run_state *state, double now) {
+    const struct event_control *at = &state->control.control;
+    char text[256];
+    if (app->options.watch || state->control.kind != EVENT_CONTROL) {
+        app_say(app, STYLE_WARNING,
+                app->options.watch ? "this console only watches (--watch)" : "the run is not live", now);
+        return APP_NOTHING;
+    }
+    if (at->yours && at->asking_user)
+        return app_control(app, "give");
+    if (at->yours) {
+        app_say(app, STYLE_PLAIN, "control is yours", now);
+        return APP_NOTHING;
+    }
+    snprintf(text, sizeof text, "asked %s for control; without an answer it comes in 10 s",
+             at->holder_user ? at->holder_user : "the engine");
+    app_say(app, STYLE_PLAIN, text, now);
+    return app_control(app, "ask");
+}
+
+enum app_wish app_change_towers(struct app *app, const struct run_state *state, double now, int by) {
+    struct scene scene = {.state = state, .shown = &app->shown};
+    int towers = app->wanted_towers && now < app->wanted_until ? app->wanted_towers : scene_towers(&scene);
+    char text[32];
+    if (towers == 0) {
+        app_say(app, STYLE_WARNING, "the number of towers is not known yet", now);
+        return APP_NOTHING;
+    }
+    if (towers + by < 1) {
+        app_say(app, STYLE_WARNING, "a run has one tower at least", now);
+        return APP_NOTHING;
+    }
+    app->wanted_towers = towers + by;
+    app->wanted_until = now + WANTED_SECONDS;
+    snprintf(text, sizeof text, "towers %d", app->wanted_towers);
+    return app_command(app, state, now, text);
+}

@@ -1,0 +1,95 @@
+/* What the console holds between two frames, and what its parts do for each other: keys (app.c), commands to
+ * the run (app_orders.c), drawing (app_draw.c). */
+#ifndef TOWERSCOPE_TUI_APP_PARTS_H
+#define TOWERSCOPE_TUI_APP_PARTS_H
+
+#include "tui/app.h"
+#include "tui/prompt.h"
+#include "tui/screens.h"
+#include "tui/shown.h"
+#include "tui/standing.h"
+#include "tui/view_help.h"
+#include "tui/view_log.h"
+#include "tui/view_towers.h"
+
+enum mode { MODE_KEYS, MODE_PROMPT, MODE_FILTER, MODE_CONFIRM };
+enum { QUEUE = 16 };
+
+/* Whether the run was asked for the values of the Why screen; failed: not sent, or refused. */
+enum why_asked { WHY_UNASKED, WHY_ASKED, WHY_FAILED };
+struct message {
+    char text[512];
+    enum style style;
+    double until; /* infinite: until something else is said */
+};
+
+struct app {
+    struct app_options options;
+    char run[64], waiting[128];
+    enum screen screen;
+    bool help, quiet;
+    enum mode mode;
+    struct prompt prompt, filter;
+    char text[PROMPT_TEXT]; /* of the command to send */
+    struct app_move move;
+    struct feed_status about;
+    char sent[40]; /* id of the command that is under way; "": none */
+    struct message message;
+    int wanted_towers; /* last asked for with + and -; 0: none */
+    double wanted_until;
+    struct standing dismissed; /* the standing text that was taken away */
+    bool show_budget;
+    struct budget budget;
+    struct shown shown;
+    struct towers_view towers;
+    struct log_view log;
+    struct help_view help_view;
+    struct screens screens;
+    struct view_orders question;   /* MODE_CONFIRM: what is asked, and the commands that "y" sends */
+    char queue[QUEUE][ORDER_TEXT]; /* commands that wait for the one under way */
+    int queued;
+    enum why_asked why;
+    size_t guided; /* the guide's keys that were pressed */
+};
+
+/* Where keys mean something now: WHERE_... */
+unsigned app_where(const struct app *app);
+
+/* ---- app_orders.c */
+
+/* A command for the run: APP_COMMAND with app->text, or nothing and a message that says why. */
+enum app_wish app_command(struct app *app, const struct run_state *state, double now, const char *text);
+
+/* Whether commands may be sent at all, without a word about it. */
+bool app_may_command(const struct app *app, const struct run_state *state);
+
+/* Commands to send one after the other, by app_due. */
+void app_queue(struct app *app, const struct view_orders *orders);
+
+/* What a view wants of the run: sent in order, or asked for first. */
+enum app_wish app_order(struct app *app, const struct view_orders *orders, const struct run_state *state,
+                        double now);
+
+/* The answer to what was asked for: "y" sends it. */
+enum app_wish app_confirm(struct app *app, int key, const struct run_state *state, double now);
+
+/* What became of the command that is under way, as a message. */
+void app_hear(struct app *app, const struct run_state *state, double now);
+
+void app_open_screen(struct app *app, enum screen screen, const struct run_state *state);
+
+/* client_control: "ask", "give", "refuse". */
+enum app_wish app_control(struct app *app, const char *what);
+
+/* Give control to the one who asks, or ask for it. */
+enum app_wish app_ask_control(struct app *app, const struct run_state *state, double now);
+
+/* One tower more or less than there are, or than was asked for just before. */
+enum app_wish app_change_towers(struct app *app, const struct run_state *state, double now, int by);
+
+/* ---- app.c */
+
+/* The keys of the guide that have not been pressed yet. */
+void app_follow_guide(struct app *app, const struct run_state *state, double now);
+
+#endif
