@@ -40,8 +40,11 @@ static volatile sig_atomic_t leave_signal, continued;
 static int wake[2] = {-1, -1}; /* a pipe that ends the waiting */
 
 static const int leave_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM};
-enum { LEAVE_SIGNALS = 4, CRASH_SIGNALS = 6 };
+static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGXCPU, SIGALRM};
+enum {
+    LEAVE_SIGNALS = sizeof leave_signals / sizeof *leave_signals,
+    CRASH_SIGNALS = sizeof crash_signals / sizeof *crash_signals
+};
 static struct sigaction old_actions[LEAVE_SIGNALS + CRASH_SIGNALS + 1];
 
 /* ---- signals */

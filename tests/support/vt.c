@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ struct vt {
     pid_t pid;
     bool ended, alternate, cursor;
     int status;
+    double cpu; /* that it used, once it has ended */
     long long bytes;
     struct termios before;
     VTerm *vterm;
@@ -112,8 +114,12 @@ void vt_hang_up(struct vt *vt) {
 }
 
 static void look_for_end(struct vt *vt) {
-    if (!vt->ended && waitpid(vt->pid, &vt->status, WNOHANG) == vt->pid)
-        vt->ended = true;
+    struct rusage used;
+    if (vt->ended || wait4(vt->pid, &vt->status, WNOHANG, &used) != vt->pid)
+        return;
+    vt->ended = true;
+    vt->cpu = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+              1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
 void vt_end(struct vt *vt) {
@@ -281,6 +287,8 @@ pid_t vt_pid(const struct vt *vt) {
 
 double vt_cpu(const struct vt *vt) {
     char path[64], line[1024];
+    if (vt->ended)
+        return vt->cpu;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)vt->pid);
     FILE *file = fopen(path, "r");
     unsigned long user = 0, system = 0;

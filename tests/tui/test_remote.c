@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,21 +11,11 @@
 #include <unistd.h>
 
 #include "tests/support/cmocka.h"
+#include "tests/support/small_run.h"
 #include "tests/support/stream.h"
 #include "tests/support/vt.h"
 
 static char folder[512], record[600];
-
-static int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int shell(const char *format, ...) {
-    char command[4096];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(command, sizeof command, format, arguments);
-    va_end(arguments);
-    int status = system(command);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 /* What must be on the screen, and that it leaves when asked. */
 static void look_and_leave(struct vt *vt, const char *after) {

@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# E5: ^Z, fg, STOP and CONT from outside, and attaching again at another size, in a shell in tmux and in screen.
+# test-timeout: 150
+set -u
+cd "$TEST_TMP" || exit 1
+command -v tmux >/dev/null || { echo "tmux is not installed"; exit 77; }
+socket=$TEST_TMP/tmux
+fails=0
+trap 'tmux -S $socket kill-server 2>/dev/null; "$TOWERSCOPE" ctl shop stop >/dev/null 2>&1' EXIT
+
+fail() {
+    echo "FAIL: $1"
+    shot
+    fails=$((fails + 1))
+}
+t() { tmux -S "$socket" "$@"; }
+shot() { t capture-pane -p -t shop; }
+keys() { t send-keys -t shop "$@"; }
+# Wait for a line of the screen that matches; a tenth of a second between two looks.
+shows() { # PATTERN WHAT
+    local i
+    for ((i = 0; i < 150; i++)); do
+        shot | grep -q -- "$1" && return 0
+        sleep 0.1
+    done
+    fail "$2: no line matches \"$1\""
+    return 1
+}
+step() { "$TOWERSCOPE" ctl shop status --json | sed 's/.*"step":\([0-9]*\).*/\1/'; }
+goes_on() { # WHAT
+    local first i
+    first=$(step)
+    for ((i = 0; i < 100; i++)); do
+        [ "$(step)" -gt "$first" ] && return 0
+        sleep 0.1
+    done
+    fail "$1: the run stands at step $first"
+}
+modes() { # FILE: what stty says of the pane's terminal, without its size
+    keys "stty -a | grep -v rows >$TEST_TMP/$1; echo said-$1" Enter
+    shows "^said-$1" "stty"
+}
+
+"$TOWERSCOPE" run shop --detach --runs runs --data generated --model softmax --towers 4 --batch 32 --lr 0.01 \
+    --eval-every 0 --checkpoint-every 0 >/dev/null || exit 1
+t -f /dev/null new-session -d -s shop -x 120 -y 40 "env PS1='READY> ' bash --norc --noprofile" || exit 1
+shows '^READY>' 'the shell'
+modes before
+grep -q ' icanon' before && grep -q ' echo ' before || fail "the control: the shell's terminal has icanon and echo"
+
+keys clear Enter
+keys "\"$TOWERSCOPE\" attach shop" Enter
+shows 'gradient norm' 'the console at 120x40'
+console=$(pgrep -n -f "attach shop")
+stty -a -F "$(t display-message -p -t shop '#{pane_tty}')" 2>/dev/null >during
+grep -q ' -icanon' during || fail "the control: the console's own modes differ"
+
+keys C-z
+shows 'Stopped' '^Z'
+modes stopped
+cmp -s before stopped || fail "after ^Z stty -a is another: $(diff before stopped)"
+[ "$(t display-message -p -t shop '#{alternate_on}')" = 0 ] || fail "after ^Z the alternate screen stays"
+[ "$(t display-message -p -t shop '#{cursor_flag}')" = 1 ] || fail "after ^Z the cursor is hidden"
+goes_on 'while the console is stopped'
+
+keys fg Enter
+shows 'gradient norm' 'fg'
+shows '1 Towers' 'fg'
+shot | grep -q 'Stopped' && fail "after fg old text stays between the new"
+
+kill -STOP "$console"
+goes_on 'while the console is stopped from outside'
+kill -CONT "$console"
+keys 7
+shows 'what happened' 'STOP and CONT'
+keys 1
+shows 'gradient norm' 'the first screen again'
+
+# Attached again at another size: tmux makes the window as large as the client that looks at it.
+t resize-window -t shop -x 60 -y 20
+shows 'loss' '60x20'
+for ((i = 0; i < 100; i++)); do
+    shot | grep -q 'gradient norm' || break
+    sleep 0.1
+done
+shot >small
+[ "$(wc -l <small)" -le 20 ] || fail "more than 20 rows at 60x20"
+grep -q 'gradient norm' small && fail "remains of the larger screen at 60x20"
+[ "$(grep -c 'average' small)" = 1 ] || fail "the average stands once at 60x20"
+t resize-window -t shop -x 120 -y 40
+shows 'gradient norm' 'back at 120x40'
+
+# Rubbish written over it is gone after ^L.
+printf '\033[5;5Hrubbish-of-another' >"$(t display-message -p -t shop '#{pane_tty}')"
+shows 'rubbish-of-another' 'the control: rubbish is seen'
+keys C-l
+for ((i = 0; i < 100; i++)); do
+    shot | grep -q rubbish || break
+    sleep 0.1
+done
+shot | grep -q rubbish && fail '^L leaves rubbish'
+
+keys q
+shows 'goes on' 'q'
+modes after
+cmp -s before after || fail "after q stty -a is another: $(diff before after)"
+[ "$(t display-message -p -t shop '#{cursor_flag}')" = 1 ] || fail "after q the cursor is hidden"
+goes_on 'after q'
+t kill-server
+
+if command -v screen >/dev/null; then
+    export SCREENDIR=$TEST_TMP/screens
+    mkdir -p -m 700 "$SCREENDIR"
+    # screen needs a terminal of its own: a pane of tmux.
+    t -f /dev/null new-session -d -s shop -x 100 -y 30 \
+        "screen -U -c /dev/null -S shop env PS1='READY> ' bash --norc --noprofile"
+    shows '^READY>' 'the shell in screen'
+    modes before
+    keys "\"$TOWERSCOPE\" attach shop" Enter
+    shows 'cross-entropy' 'the console in screen'
+    keys C-z
+    shows 'Stopped' '^Z in screen'
+    modes stopped
+    cmp -s before stopped || fail "in screen, after ^Z stty -a is another"
+    keys fg Enter
+    shows 'cross-entropy' 'fg in screen'
+    keys q
+    shows 'goes on' 'q in screen'
+    modes after
+    cmp -s before after || fail "in screen, after q stty -a is another"
+    goes_on 'after q in screen'
+    screen -S shop -X quit >/dev/null
+fi
+[ $fails = 0 ] && echo "suspended, continued, resized: fine"
+exit $((fails > 0))
