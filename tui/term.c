@@ -27,6 +27,7 @@ static struct {
     SCREEN *screen;
     bool open, synchronized, cursor_shown;
     int colours;
+    int suspend_key; /* PRESS_NONE: none */
     enum glyphs glyphs;
     int saved_stderr, aside; /* standard error as it was, and where it goes meanwhile; -1: not moved */
     sigset_t waiting_mask;   /* signals that are blocked but while waiting */
@@ -239,6 +240,18 @@ void term_restyle(const struct preferences *preferences) {
     term.synchronized = preferences->synchronized && term.colours >= 256;
 }
 
+/* ncurses ignores SIGTSTP while it writes a frame, so that the kernel drops one that comes then: ^Z is read
+ * as a key instead, and suspends between two frames. */
+static void take_suspend_key(void) {
+    struct termios modes;
+    term.suspend_key = before.c_cc[VSUSP] == _POSIX_VDISABLE ? PRESS_NONE : before.c_cc[VSUSP];
+    if (tcgetattr(STDIN_FILENO, &modes))
+        return;
+    modes.c_cc[VSUSP] = _POSIX_VDISABLE;
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
+    def_prog_mode();
+}
+
 static void set_modes(void) {
     cbreak();
     noecho();
@@ -252,6 +265,7 @@ static void set_modes(void) {
         set_escdelay(25);
     curs_set(0);
     term.cursor_shown = false;
+    take_suspend_key();
 }
 
 enum status term_open(const struct preferences *preferences) {
@@ -332,6 +346,8 @@ static unsigned signals_news(void) {
         news |= leave_signal == SIGHUP ? TERM_GONE : TERM_LEAVE;
     if (continued) {
         continued = 0;
+        /* The shell set modes of its own. In the background this stops us again, by SIGTTOU, until "fg". */
+        reset_prog_mode();
         term_distrust();
         news |= TERM_REPAINT;
     }
@@ -361,6 +377,15 @@ unsigned term_wait(int fd, bool writing, double seconds) {
     return news;
 }
 
+/* Stop as by job control, the whole foreground group. ncurses' handler gives the terminal back, and takes it
+ * again afterwards. */
+static void suspend(void) {
+    sigset_t blocked;
+    sigprocmask(SIG_SETMASK, &term.waiting_mask, &blocked);
+    kill(0, SIGTSTP);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
 static int special(wint_t key) {
     static const struct {
         int curses, press;
@@ -385,6 +410,10 @@ int term_key(void) {
         if (kind == ERR)
             return PRESS_NONE;
         int press = kind == KEY_CODE_YES ? special(key) : key == '\r' ? PRESS_ENTER : (int)key;
+        if (press != PRESS_NONE && press == term.suspend_key) {
+            suspend();
+            continue;
+        }
         if (press != PRESS_NONE)
             return press;
     }
