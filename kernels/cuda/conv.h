@@ -21,6 +21,7 @@ extern "C" {
 enum cuda_precision {
     CUDA_F32,  /* true float32 */
     CUDA_TF32, /* float32 in memory, TF32 in the tensor cores */
+    CUDA_BF16, /* float32 in memory, factors rounded to bfloat16, sums float32; from sm_80 on */
 };
 
 struct conv_context;

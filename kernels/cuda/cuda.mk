@@ -73,10 +73,15 @@ $(C)/%.cu.o: %.cu
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) -I. $(CUDA_INCLUDES) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
+# for tests/house/test_includes.sh
+$(C)/includes: kernels/cuda/cuda.mk
+	@mkdir -p $(@D)
+	$(Q)echo '$(CUDA_INCLUDES)' > $@
+
 # Never -lcuda: the driver is found by the runtime, and a machine without one can load the plugin and be told so.
-$(CUDA_PLUGIN): $(CUDA_OBJ)
+$(CUDA_PLUGIN): $(CUDA_OBJ) $(C)/includes
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -o $@.tmp $^ $(cuda_libraries) -lstdc++ -lm -pthread \
+	$(Q)$(CC) -shared -o $@.tmp $(CUDA_OBJ) $(cuda_libraries) -lstdc++ -lm -pthread \
 		$(addprefix -Wl$(comma)-rpath$(comma),$(sort $(filter-out /usr/lib/ /usr/lib/$(cuda_machine)/,$(dir $(cuda_libraries)))))
 	$(Q)mv $@.tmp $@
 $(B)/backend_cuda.so: $(CUDA_PLUGIN)

@@ -58,6 +58,10 @@ cudaError_t cuda_softmax_loss(cudaStream_t stream, int images, int classes, cons
  * transpose is cuDNN's [out][h][w][in]. */
 cudaError_t cuda_transpose(cudaStream_t stream, const float *from, float *to, size_t rows, size_t columns);
 
+/* bfloat16 values, rounded to the nearest, a tie to even; and back. Not a number stays one. */
+cudaError_t cuda_to_bf16(cudaStream_t stream, const float *from, void *to, size_t count);
+cudaError_t cuda_from_bf16(cudaStream_t stream, const void *from, float *to, size_t count);
+
 /* ---- flat buffers. They are worked on in pieces of at most CUDA_PIECE elements, none of which crosses a
  * tensor's end; the table of pieces lies on the GPU. A kernel leaves one sum per piece, and cuda_sum_pieces
  * adds those up: the fixed order. */

@@ -7,7 +7,8 @@ bad=0
 complain() { echo "$*"; bad=1; }
 
 # part -> parts it may include, besides its own; "*" is everything
-wrong=$(find "$BUILD" -name '*.d' ! -path '*/tests/*' -exec cat {} + | awk '
+plugin=$BUILD/../cuda # what the GPU plugin is made of, where its toolkit is
+wrong=$(find "$BUILD" "$plugin" -name '*.d' ! -path '*/tests/*' -exec cat {} + 2>/dev/null | awk '
 function part(path,   p) { # the part of the house a file belongs to
     split(path, p, "/")
     if (p[1] == "engine" || (p[1] == "kernels" && p[2] ~ /^(ref|cpu|cuda)$/)) return p[1] "/" p[2]

@@ -1,0 +1,304 @@
+#include "kernels/cuda/conv_impl.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CANDIDATES = 6 }; /* how many of the heuristics' best are measured */
+
+struct chosen {
+    bool used;
+    struct conv_graph graph; /* the engine refers to it */
+    struct engine engine;
+};
+
+struct conv_plan {
+    struct conv_request request; /* op points to `op` */
+    struct op op;
+    struct chosen chosen[CONV_PASSES];
+    size_t engine_workspace, workspace;
+    size_t rounded[CONV_BIAS + 1]; /* CUDA_BF16: where in the workspace a tensor's bfloat16 values lie */
+    int users;                     /* those who hold it, and the cache */
+    struct conv_plan *next;        /* in the cache */
+};
+
+struct conv_context {
+    cudaStream_t stream;
+    cudnnHandle_t handle;
+    struct conv_plan *plans; /* all that were made with this context */
+};
+
+/* ---- contexts */
+
+enum status conv_context_new(cudaStream_t stream, struct conv_context **out) {
+    struct conv_context *context = calloc(1, sizeof *context);
+    if (!context)
+        return status_fail(STATUS_NO_MEMORY, "no memory for a context of cuDNN");
+    context->stream = stream;
+    enum status status = cudnn_checked(cudnnCreate(&context->handle), "start");
+    if (status == STATUS_OK)
+        status = cudnn_checked(cudnnSetStream(context->handle, stream), "use a stream");
+    if (status != STATUS_OK) {
+        conv_context_free(context);
+        return status;
+    }
+    *out = context;
+    return STATUS_OK;
+}
+
+void conv_context_free(struct conv_context *context) {
+    if (!context)
+        return;
+    for (struct conv_plan *plan = context->plans, *next; plan; plan = next) {
+        next = plan->next;
+        conv_plan_free(plan);
+    }
+    if (context->handle)
+        (void)cudnnDestroy(context->handle);
+    free(context);
+}
+
+/* ---- plans */
+
+size_t conv_tensor_bytes(const struct conv_request *request, enum conv_tensor tensor) {
+    const struct op *op = request->op;
+    size_t element = request->precision == CUDA_BF16 ? 2 : 4, images = (size_t)request->images;
+    switch (tensor) {
+    case CONV_X:
+        return images * shape_size(op->in) * element;
+    case CONV_WEIGHTS:
+        return op_parameter_size(op) * element;
+    case CONV_Z:
+        return images * shape_size(op->out) * element;
+    case CONV_BIAS:
+        return (size_t)op->out.c * element;
+    }
+    return 0;
+}
+
+/* More than this an engine may not ask for: as much as the tensors take in float32, and something for the
+ * small. */
+static size_t workspace_max(const struct conv_request *request) {
+    const struct op *op = request->op;
+    return ((size_t)64 << 20) + 4 * (size_t)request->images * (shape_size(op->in) + shape_size(op->out));
+}
+
+static void chosen_free(struct chosen *c) {
+    if (c->engine.plan)
+        engines_free(&c->engine, 1);
+    conv_graph_free(&c->graph);
+    *c = (struct chosen){0};
+}
+
+static enum status choose(struct conv_context *context, const struct conv_request *request,
+                          enum conv_pass pass, bool fused, struct chosen *out) {
+    struct engine engines[ENGINES_MAX];
+    struct engine_wish wish = {.deterministic = request->deterministic,
+                               .precision = request->precision,
+                               .workspace_max = workspace_max(request),
+                               .count = request->deterministic ? 1 : CANDIDATES};
+    int count = 0, best = 0;
+    enum status status = conv_graph_make(request, pass, fused, context->handle, &out->graph);
+    if (status == STATUS_OK)
+        status = engines_find(&out->graph, &wish, engines, &count);
+    if (status == STATUS_OK)
+        status = conv_measure(context->handle, context->stream, request, &out->graph, engines, count, &best);
+    if (status == STATUS_OK) {
+        out->engine = engines[best];
+        engines[best] = engines[--count];
+    }
+    engines_free(engines, count);
+    if (status != STATUS_OK)
+        chosen_free(out);
+    out->used = status == STATUS_OK;
+    return status;
+}
+
+static enum status choose_all(struct conv_context *context, struct conv_plan *plan) {
+    const struct conv_request *r = &plan->request;
+    bool fused = r->bias || r->relu;
+    enum status status = choose(context, r, CONV_FORWARD, fused, &plan->chosen[CONV_FORWARD]);
+    if (status == STATUS_UNSUPPORTED && fused) /* the rest by our own kernel then */
+        status = choose(context, r, CONV_FORWARD, false, &plan->chosen[CONV_FORWARD]);
+    if (status == STATUS_OK && r->training)
+        status = choose(context, r, CONV_WEIGHTS_GRADIENT, false, &plan->chosen[CONV_WEIGHTS_GRADIENT]);
+    if (status == STATUS_OK && r->training && r->input_gradient)
+        status = choose(context, r, CONV_INPUT_GRADIENT, false, &plan->chosen[CONV_INPUT_GRADIENT]);
+    return status;
+}
+
+static size_t aligned(size_t bytes) {
+    return (bytes + 255) & ~(size_t)255;
+}
+
+static void lay_out(struct conv_plan *plan) {
+    for (int i = 0; i < CONV_PASSES; i++)
+        if (plan->chosen[i].used && plan->chosen[i].engine.workspace > plan->engine_workspace)
+            plan->engine_workspace = plan->chosen[i].engine.workspace;
+    plan->workspace = aligned(plan->engine_workspace);
+    for (int i = CONV_X; i <= CONV_BIAS && plan->request.precision == CUDA_BF16; i++) {
+        plan->rounded[i] = plan->workspace;
+        plan->workspace += aligned(conv_tensor_bytes(&plan->request, (enum conv_tensor)i));
+    }
+}
+
+static bool same_window(const struct op_window *a, const struct op_window *b) {
+    return a->kernel_h == b->kernel_h && a->kernel_w == b->kernel_w && a->stride == b->stride &&
+           a->pad_top == b->pad_top && a->pad_left == b->pad_left && a->pad_bottom == b->pad_bottom &&
+           a->pad_right == b->pad_right;
+}
+
+static bool same_shape(struct shape a, struct shape b) {
+    return a.h == b.h && a.w == b.w && a.c == b.c;
+}
+
+static bool same_request(const struct conv_request *a, const struct conv_request *b) {
+    return same_shape(a->op->in, b->op->in) && same_shape(a->op->out, b->op->out) &&
+           same_window(&a->op->window, &b->op->window) && a->images == b->images && a->bias == b->bias &&
+           a->relu == b->relu && a->training == b->training && a->input_gradient == b->input_gradient &&
+           a->deterministic == b->deterministic && a->precision == b->precision;
+}
+
+enum status conv_plan_new(struct conv_context *context, const struct conv_request *request,
+                          struct conv_plan **out) {
+    for (struct conv_plan *plan = context->plans; plan; plan = plan->next)
+        if (same_request(&plan->request, request)) {
+            plan->users++;
+            *out = plan;
+            return STATUS_OK;
+        }
+    struct conv_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return status_fail(STATUS_NO_MEMORY, "no memory for a convolution's plan");
+    plan->request = *request;
+    plan->op = *request->op;
+    plan->request.op = &plan->op;
+    plan->users = 1;
+    enum status status = choose_all(context, plan);
+    if (status != STATUS_OK) {
+        conv_plan_free(plan);
+        return status;
+    }
+    lay_out(plan);
+    plan->users++;
+    plan->next = context->plans;
+    context->plans = plan;
+    *out = plan;
+    return STATUS_OK;
+}
+
+void conv_plan_free(struct conv_plan *plan) {
+    if (!plan || --plan->users > 0)
+        return;
+    for (int i = 0; i < CONV_PASSES; i++)
+        chosen_free(&plan->chosen[i]);
+    free(plan);
+}
+
+size_t conv_plan_workspace(const struct conv_plan *plan) {
+    return plan->workspace;
+}
+
+void conv_plan_describe(const struct conv_plan *plan, char *out, size_t size) {
+    const struct chosen *c = plan->chosen;
+    int used = snprintf(out, size, "cuDNN %lld", (long long)c[CONV_FORWARD].engine.number);
+    for (int i = CONV_FORWARD + 1; i < CONV_PASSES; i++)
+        if (c[i].used && used > 0 && (size_t)used < size)
+            used += snprintf(out + used, size - (size_t)used, "/%lld", (long long)c[i].engine.number);
+    if (c[CONV_FORWARD].engine.tensor_core && used > 0 && (size_t)used < size)
+        snprintf(out + used, size - (size_t)used, " (tensor core)");
+}
+
+/* ---- calls */
+
+enum status conv_execute(cudnnHandle_t handle, const struct engine *engine,
+                         const struct conv_tensors *tensors, void *workspace) {
+    cudnnBackendDescriptor_t pack = NULL;
+    int64_t names[CONV_BIAS];
+    const void *addresses[CONV_BIAS];
+    int count = 0;
+    for (int i = CONV_X; i <= CONV_BIAS; i++)
+        if (tensors->at[i]) {
+            names[count] = i;
+            addresses[count++] = tensors->at[i];
+        }
+    STATUS_TRY(cudnn_make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack));
+    enum status status = cudnn_set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
+                                   (const void *)addresses);
+    if (status == STATUS_OK)
+        status = cudnn_set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, names);
+    if (status == STATUS_OK)
+        status = cudnn_set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    if (status == STATUS_OK)
+        status = cudnn_finish(pack, "put a convolution's tensors together");
+    if (status == STATUS_OK)
+        status = cudnn_checked(cudnnBackendExecute(handle, engine->plan, pack), "compute a convolution");
+    cudnnBackendDestroyDescriptor(pack);
+    return status;
+}
+
+/* One pass: factors are rounded to bfloat16 and the result is widened again where the precision is so.
+ * `result` is the tensor that the pass writes. */
+static enum status run(struct conv_context *context, const struct conv_plan *plan, enum conv_pass pass,
+                       const struct conv_tensors *floats, enum conv_tensor result, void *workspace) {
+    const struct chosen *chosen = &plan->chosen[pass];
+    struct conv_tensors tensors = *floats;
+    bool round = plan->request.precision == CUDA_BF16;
+    if (!chosen->used)
+        return status_fail(STATUS_INTERNAL, "a convolution was not planned for this pass");
+    for (int i = CONV_X; i <= CONV_BIAS && round; i++) {
+        if (!floats->at[i])
+            continue;
+        void *rounded = (char *)workspace + plan->rounded[i];
+        tensors.at[i] = rounded;
+        if (i != (int)result)
+            STATUS_TRY(cuda_checked(cuda_to_bf16(context->stream, floats->at[i], rounded,
+                                                 conv_tensor_bytes(&plan->request, (enum conv_tensor)i) / 2),
+                                    "round a tensor to bfloat16"));
+    }
+    STATUS_TRY(conv_execute(context->handle, &chosen->engine, &tensors, workspace));
+    if (!round)
+        return STATUS_OK;
+    return cuda_checked(cuda_from_bf16(context->stream, tensors.at[result], (float *)floats->at[result],
+                                       conv_tensor_bytes(&plan->request, result) / 2),
+                        "widen a tensor");
+}
+
+enum status conv_forward(struct conv_context *context, const struct conv_plan *plan, const float *x,
+                         const float *weights, const float *bias, float *y, void *workspace) {
+    const struct conv_request *r = &plan->request;
+    bool fused = plan->chosen[CONV_FORWARD].graph.fused;
+    struct conv_tensors tensors = {{0}};
+    tensors.at[CONV_X] = x;
+    tensors.at[CONV_WEIGHTS] = weights;
+    tensors.at[CONV_Z] = y;
+    if (fused && r->bias)
+        tensors.at[CONV_BIAS] = bias;
+    STATUS_TRY(run(context, plan, CONV_FORWARD, &tensors, CONV_Z, workspace));
+    if (fused || !(r->bias || r->relu))
+        return STATUS_OK;
+    size_t rows = (size_t)r->images * (size_t)r->op->out.h * (size_t)r->op->out.w;
+    return cuda_checked(
+        cuda_bias_relu(context->stream, y, r->bias ? bias : NULL, y, rows, r->op->out.c, r->relu),
+        "add a bias");
+}
+
+enum status conv_input_gradient(struct conv_context *context, const struct conv_plan *plan, const float *dz,
+                                const float *weights, float *dx, void *workspace) {
+    struct conv_tensors tensors = {{0}};
+    tensors.at[CONV_X] = dx;
+    tensors.at[CONV_WEIGHTS] = weights;
+    tensors.at[CONV_Z] = dz;
+    return run(context, plan, CONV_INPUT_GRADIENT, &tensors, CONV_X, workspace);
+}
+
+enum status conv_weights_gradient(struct conv_context *context, const struct conv_plan *plan, const float *x,
+                                  const float *dz, float *dweights, void *workspace) {
+    struct conv_tensors tensors = {{0}};
+    tensors.at[CONV_X] = x;
+    tensors.at[CONV_WEIGHTS] = dweights;
+    tensors.at[CONV_Z] = dz;
+    return run(context, plan, CONV_WEIGHTS_GRADIENT, &tensors, CONV_WEIGHTS, workspace);
+}

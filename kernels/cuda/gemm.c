@@ -1,0 +1,100 @@
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/runtime.h"
+
+#include <cublas_v2.h>
+#include <stdlib.h>
+
+/* What the library advises for Hopper; older GPUs are content with less. */
+enum { WORKSPACE_BYTES = 32 << 20 };
+
+struct gemm {
+    cublasHandle_t handle;
+    void *workspace;
+    cublasComputeType_t precision;
+};
+
+static enum status blas_checked(cublasStatus_t status, const char *what) {
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return STATUS_OK;
+    return status_fail(status == CUBLAS_STATUS_ALLOC_FAILED    ? STATUS_NO_MEMORY
+                       : status == CUBLAS_STATUS_NOT_SUPPORTED ? STATUS_UNSUPPORTED
+                                                               : STATUS_DEVICE,
+                       "cuBLAS cannot %s: %s", what, cublasGetStatusString(status));
+}
+
+static cublasComputeType_t compute_type(enum cuda_precision precision) {
+    switch (precision) {
+    case CUDA_TF32:
+        return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case CUDA_BF16:
+        return CUBLAS_COMPUTE_32F_FAST_16BF;
+    case CUDA_F32:
+        break;
+    }
+    return CUBLAS_COMPUTE_32F_PEDANTIC;
+}
+
+static enum status gemm_start(struct gemm *gemm, cudaStream_t stream) {
+    STATUS_TRY(cuda_checked(cudaMalloc(&gemm->workspace, WORKSPACE_BYTES), "allocate cuBLAS's workspace"));
+    STATUS_TRY(blas_checked(cublasCreate(&gemm->handle), "start"));
+    STATUS_TRY(blas_checked(cublasSetStream(gemm->handle, stream), "use a stream"));
+    /* after the stream: setting that one puts the library's own workspace back */
+    STATUS_TRY(
+        blas_checked(cublasSetWorkspace(gemm->handle, gemm->workspace, WORKSPACE_BYTES), "use a workspace"));
+    STATUS_TRY(blas_checked(cublasSetPointerMode(gemm->handle, CUBLAS_POINTER_MODE_HOST), "be set up"));
+    return blas_checked(cublasSetAtomicsMode(gemm->handle, CUBLAS_ATOMICS_NOT_ALLOWED), "be set up");
+}
+
+enum status gemm_new(cudaStream_t stream, enum cuda_precision precision, struct gemm **out) {
+    struct gemm *gemm = calloc(1, sizeof *gemm);
+    if (!gemm)
+        return status_fail(STATUS_NO_MEMORY, "no memory for a handle of cuBLAS");
+    gemm->precision = compute_type(precision);
+    enum status status = gemm_start(gemm, stream);
+    if (status != STATUS_OK) {
+        gemm_free(gemm);
+        return status;
+    }
+    *out = gemm;
+    return STATUS_OK;
+}
+
+void gemm_free(struct gemm *gemm) {
+    if (!gemm)
+        return;
+    if (gemm->handle)
+        (void)cublasDestroy(gemm->handle);
+    if (gemm->workspace)
+        (void)cudaFree(gemm->workspace);
+    free(gemm);
+}
+
+/* cuBLAS counts by columns, so it sees each of our matrices transposed: c[rows][columns] = a b in rows is
+ * c^T = b^T a^T there. left is [rows][inner] (or its transpose), right [inner][columns]. */
+static enum status multiply(struct gemm *gemm, int rows, int inner, int columns, const float *left,
+                            bool left_transposed, const float *right, bool right_transposed, float *out,
+                            const char *what) {
+    const float one = 1, zero = 0;
+    return blas_checked(cublasGemmEx(gemm->handle, right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                     left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, columns, rows, inner, &one,
+                                     right, CUDA_R_32F, right_transposed ? inner : columns, left, CUDA_R_32F,
+                                     left_transposed ? rows : inner, &zero, out, CUDA_R_32F, columns,
+                                     gemm->precision, CUBLAS_GEMM_DEFAULT),
+                        what);
+}
+
+enum status gemm_forward(struct gemm *gemm, int images, int in, int out, const float *x, const float *weights,
+                         float *y) {
+    return multiply(gemm, images, in, out, x, false, weights, false, y, "compute a dense layer");
+}
+
+enum status gemm_input_gradient(struct gemm *gemm, int images, int in, int out, const float *dy,
+                                const float *weights, float *dx) {
+    return multiply(gemm, images, out, in, dy, false, weights, true, dx, "compute a dense layer's gradient");
+}
+
+enum status gemm_weights_gradient(struct gemm *gemm, int images, int in, int out, const float *x,
+                                  const float *dy, float *dweights) {
+    return multiply(gemm, in, images, out, x, true, dy, false, dweights,
+                    "compute the gradient of a dense layer's weights");
+}
