@@ -20,6 +20,13 @@ static int64_t step_of(const struct run_state *state) {
     return state->step.kind == EVENT_STEP ? state->step.step.step : WIRE_UNKNOWN_INT;
 }
 
+/* A run that trains on tells a step's losses, proof and alternatives just before the step itself. */
+static bool told_before_whole(const struct run_state *state, int64_t whole) {
+    return state->why.kind == EVENT_WHY && state->losses.kind == EVENT_LOSSES &&
+           state->why.why.step == state->losses.losses.step &&
+           (whole == WIRE_UNKNOWN_INT || state->why.why.step > whole);
+}
+
 /* Which step it is about, and how far that has come. */
 static void find_step(struct why_step *out) {
     const struct run_state *state = out->state;
@@ -36,6 +43,10 @@ static void find_step(struct why_step *out) {
         out->reached = phase_named(phase->phase);
         out->frozen = out->have = true;
         out->images = phase->images;
+    } else if (out->moving && told_before_whole(state, whole)) {
+        out->step = state->why.why.step;
+        out->reached = WHY_UPDATE;
+        out->have = true;
     } else if (out->have) {
         out->images = state->step.step.images;
     }
@@ -89,6 +100,14 @@ void why_step_gather(struct why_step *out, const struct run_state *state, int to
     }
 }
 
+/* What the step itself tells of a tower; NULL: nothing. */
+static const struct event_step_tower *whole_tower(const struct why_step *step, int tower) {
+    const struct event_step *whole = &step->state->step.step;
+    return step->state->step.kind == EVENT_STEP && whole->step == step->step && tower < whole->tower_count
+               ? &whole->towers[tower]
+               : NULL;
+}
+
 static int64_t shard(int64_t images, int towers, int tower) {
     if (images == WIRE_UNKNOWN_INT || towers <= 0)
         return WIRE_UNKNOWN_INT;
@@ -99,11 +118,9 @@ struct why_tower why_step_tower(const struct why_step *step, int tower) {
     double unknown = wire_unknown();
     struct why_tower out = {shard(step->images, step->towers, tower), unknown, unknown, unknown, NULL};
     const struct run_state *state = step->state;
-    const struct event_step *whole = &state->step.step;
-    if (state->step.kind == EVENT_STEP && whole->step == step->step && tower < whole->tower_count) {
-        const struct event_step_tower *t = &whole->towers[tower];
-        out = (struct why_tower){t->images, t->loss, t->grad_norm, t->cosine, NULL};
-    }
+    const struct event_step_tower *whole = whole_tower(step, tower);
+    if (whole)
+        out = (struct why_tower){whole->images, whole->loss, whole->grad_norm, whole->cosine, NULL};
     if (step->why && tower < step->why->tower_count) {
         const struct event_why_tower *t = &step->why->towers[tower];
         out = (struct why_tower){t->images, t->loss, t->grad_norm, t->cosine, NULL};
@@ -115,18 +132,33 @@ struct why_tower why_step_tower(const struct why_step *step, int tower) {
     return out;
 }
 
+/* A term whose step told no terms, as when nobody looks into it: the cross-entropy is known all the same, and
+ * so is a decay that stands alone. */
+static double term_of_whole(const struct why_step *step, int tower, const char *name) {
+    const struct event_step_tower *t = whole_tower(step, tower);
+    const char *last = name ? strrchr(name, '/') : NULL;
+    if (!t || !last || step->reached < WHY_LOSSES)
+        return wire_unknown();
+    if (!strcmp(last, "/cross_entropy"))
+        return t->cross_entropy;
+    return step->terms == 2 ? t->weight_decay : wire_unknown();
+}
+
 const char *why_step_term(const struct why_step *step, int tower, int i, double *value) {
     const struct event_losses *losses = &step->state->losses.losses;
     *value = wire_unknown();
     if (step->terms == 0 || tower >= losses->tower_count || i >= losses->towers[tower].term_count)
         return NULL;
-    if (step->values)
-        *value = losses->towers[tower].terms[i].value;
-    return losses->towers[tower].terms[i].name;
+    const struct event_term *term = &losses->towers[tower].terms[i];
+    *value = step->values ? term->value : term_of_whole(step, tower, term->name);
+    return term->name;
 }
 
 static double own_total(const struct why_step *step, int tower) {
     double sum = 0, value;
+    const struct event_step_tower *whole = whole_tower(step, tower);
+    if (!step->values && whole && step->reached >= WHY_LOSSES)
+        return whole->cross_entropy + whole->weight_decay;
     for (int i = 0; i < step->terms; i++) {
         if (!why_step_term(step, tower, i, &value) || wire_is_unknown(value))
             return wire_unknown();

@@ -62,10 +62,10 @@ static void summarise(struct hub_summary *summary, const struct event *event) {
     }
 }
 
-/* Whether a person waits for it: it is sent without delay. */
+/* Whether a person waits for it: it is sent without delay. What is told of each step goes together. */
 static bool is_urgent(const struct event *event) {
-    return event->kind != EVENT_STEP && event->kind != EVENT_LOSSES && event->kind != EVENT_LAYERS &&
-           event->kind != EVENT_DEVICE;
+    return event->kind != EVENT_STEP && event->kind != EVENT_LOSSES && event->kind != EVENT_WHY &&
+           event->kind != EVENT_LAYERS && event->kind != EVENT_DEVICE;
 }
 
 /* Whether a live step is one too many; under the lock. */

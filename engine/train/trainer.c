@@ -222,7 +222,8 @@ enum status trainer_advance(struct trainer *t, enum step_phase until) {
     int64_t step = t->progress.steps + 1;
     if (t->phase == PHASE_LOAD)
         t->step_recorded = recorded_by_count(step, t->planned, t->settings.record_every) || t->single > 0 ||
-                           t->record_next || until < STEP_PHASES;
+                           t->record_next || t->why || until < STEP_PHASES;
+    bool losses_due = t->phase <= PHASE_LOSSES;
     do {
         enum step_phase phase = t->phase;
         enum status status = step_run(t, t->why ? phase + 1 : until);
@@ -230,10 +231,11 @@ enum status trainer_advance(struct trainer *t, enum step_phase until) {
             return handle_fault(t);
         if (status != STATUS_OK)
             return status;
-        if (t->why && phase == PHASE_LOSSES)
-            report_losses(t, step);
         if (t->why && phase == PHASE_AVERAGE)
             STATUS_TRY(why_report(t));
+        /* A step that is not walked tells them with the rest, so that what is seen of it is of one step. */
+        if (t->why && losses_due && phase == (until < STEP_PHASES ? PHASE_LOSSES : PHASE_AVERAGE))
+            report_losses(t, step);
     } while (t->phase != PHASE_LOAD && t->phase < until);
     return t->phase == PHASE_LOAD ? after_step(t) : STATUS_OK;
 }

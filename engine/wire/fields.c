@@ -273,8 +273,10 @@ static const struct field run_end_fields[] = {INTEGER(event_run_end, step, 0, ""
 
 static const struct event_description descriptions[EVENT_KINDS] = {
     [EVENT_RUN_START] = {"run_start", false, run_start_fields, "A run starts or is resumed."},
-    [EVENT_STEP] = {"step", false, step_fields,
-                    "One update. Without seq it is live only: a step between two recorded ones."},
+    [EVENT_STEP] =
+        {"step", false, step_fields,
+         "One update. Without seq it is live only: a step between two recorded ones. While `why` is on "
+         "each is recorded, after what it says."},
     [EVENT_LOSSES] =
         {"losses", false, losses_fields,
          "The collection of losses of each tower: with the first step, after each change of towers or "

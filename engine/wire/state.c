@@ -486,7 +486,6 @@ static enum status start(struct run_state *state, const struct event *event) {
     state->started = true;
     state->ended = state->crashed = false;
     state->run_end.kind = EVENT_NONE;
-    state->control.kind = EVENT_NONE;
     state->device_count = 0;
     state->phase[0] = 0;
     return STATUS_OK;
@@ -508,6 +507,8 @@ static void note_step(struct run_state *state, const struct event *event) {
 static enum status fold(struct run_state *state, const struct event *event) {
     if (event->kind == EVENT_RUN_START)
         STATUS_TRY(start(state, event));
+    if (event->kind == EVENT_HELLO) /* another connection: who holds control comes with it */
+        state->control.kind = EVENT_NONE;
     if (is_logged(state, event)) {
         char text[512];
         int level = event_words(event, text, sizeof text);

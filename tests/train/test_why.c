@@ -120,6 +120,32 @@ static void test_proof(void **state) {
     }
 }
 
+/* A step that is looked into is told whole, in the record too, once, however it was walked. */
+static void test_told_once(void **state) {
+    (void)state;
+    const char *const words[] = {"towers=3", "batch=26", "lr=0.05", "seed=5", "record-every=1000", NULL};
+    struct train_run *run = train_run_open("cpu", conv_text, 100, 10, words);
+    train_run_steps(run, 2);
+    int before = run->counts[EVENT_LOSSES];
+    assert_false(run->kept[1].recorded);
+    command(run, "why on");
+    train_run_steps(run, 2);
+    command(run, "phase next");
+    command(run, "phase run");
+    for (int i = 0; i < 4; i++)
+        command(run, "phase next");
+    command(run, "phase run");
+    for (int i = 2; i < 6; i++)
+        assert_true(run->kept[i].recorded);
+    assert_int_equal(run->counts[EVENT_WHY], 4);
+    assert_int_equal(run->counts[EVENT_LOSSES], before + 4);
+    command(run, "why off");
+    command(run, "resume");
+    train_run_steps(run, 2);
+    assert_false(run->kept[7].recorded);
+    train_run_close(run);
+}
+
 static void test_apply_and_go_back(void **state) {
     (void)state;
     struct train_run *run = open_run("towers=4"), *plain = open_run("towers=4");
@@ -247,6 +273,7 @@ int main(void) {
         cmocka_unit_test(test_looking_changes_nothing),
         cmocka_unit_test(test_phases),
         cmocka_unit_test(test_proof),
+        cmocka_unit_test(test_told_once),
         cmocka_unit_test(test_apply_and_go_back),
         cmocka_unit_test(test_no_average),
         cmocka_unit_test(test_images),

@@ -109,6 +109,45 @@ static void knows(void **unused) {
     }
 }
 
+/* A run that trains on shows whole steps: all that is told of one, or the newest step and what that says. */
+static void knows_while_it_trains(void **unused) {
+    (void)unused;
+    static const char *const before[] = {"update", "average", NULL};
+    for (int i = 0; i < 3; i++) {
+        struct run_state *state = at_phase(before[i], 4);
+        struct event training = event_new(EVENT_STATE);
+        training.state.state = "training";
+        assert_int_equal(state_apply(state, &training), STATUS_OK);
+        if (!before[i]) { /* nobody looks: the terms were told once, long ago */
+            struct run_state *told = at_phase("update", 4);
+            told->losses.losses.step = 1;
+            assert_int_equal(state_apply(state, &told->losses), STATUS_OK);
+            state_free(told);
+        }
+        struct why_step step;
+        why_step_gather(&step, state, 4);
+        assert_true(step.have && step.moving && !step.frozen);
+        assert_int_equal(step.step, before[i] ? 21 : 20);
+        assert_int_equal(step.values, before[i] != NULL);
+        assert_int_equal(step.why != NULL, before[i] != NULL);
+        for (int k = 0; k < 4; k++) {
+            double sum = 0, value = 0;
+            struct why_tower tower = why_step_tower(&step, k);
+            for (int t = 0; t < 3; t++) {
+                assert_non_null(why_step_term(&step, k, t, &value));
+                sum += value;
+                assert_int_equal(isfinite(value), before[i] || t == 2);
+            }
+            if (before[i])
+                assert_true(fabs(sum - tower.loss) <= 1e-9);
+            else
+                assert_true(value == state->step.step.towers[k].cross_entropy);
+            assert_true(fabs(why_step_total(&step, k, true) - tower.loss) <= 1e-9);
+        }
+        state_free(state);
+    }
+}
+
 static void proves(void **unused) {
     (void)unused;
     char found[256], meaning[256];
@@ -238,9 +277,10 @@ static void scales(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folds),      cmocka_unit_test(layouts), cmocka_unit_test(knows),
-        cmocka_unit_test(proves),     cmocka_unit_test(asks),    cmocka_unit_test(scales),
-        cmocka_unit_test(asks_again),
+        cmocka_unit_test(folds),      cmocka_unit_test(layouts),
+        cmocka_unit_test(knows),      cmocka_unit_test(proves),
+        cmocka_unit_test(asks),       cmocka_unit_test(scales),
+        cmocka_unit_test(asks_again), cmocka_unit_test(knows_while_it_trains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

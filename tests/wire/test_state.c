@@ -244,6 +244,22 @@ static void many_wrong_rules_stay_bounded(void **context) {
     arena_free(&arena);
 }
 
+/* A console may be connected, and hold control, before its run says that it starts. */
+static void control_is_of_a_connection(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    struct event hello = event_new(EVENT_HELLO), control = event_new(EVENT_CONTROL);
+    control.control.holder_user = "ada";
+    control.control.yours = true;
+    apply(state, hello);
+    apply(state, control);
+    apply(state, run_start(1, WIRE_UNKNOWN_INT));
+    assert_true(state->control.kind == EVENT_CONTROL && state->control.control.yours);
+    apply(state, hello);
+    assert_int_equal(state->control.kind, EVENT_NONE);
+    state_free(state);
+}
+
 static void a_score_that_is_not_finite_is_never_the_best(void **context) {
     (void)context;
     struct run_state *state = state_new();
@@ -433,6 +449,7 @@ int main(void) {
         cmocka_unit_test(a_rewind_brings_back_the_step_before_the_wrong_rule),
         cmocka_unit_test(a_wrong_rule_comes_and_goes_with_its_command),
         cmocka_unit_test(many_wrong_rules_stay_bounded),
+        cmocka_unit_test(control_is_of_a_connection),
         cmocka_unit_test(a_score_that_is_not_finite_is_never_the_best),
         cmocka_unit_test(long_runs_stay_bounded_and_keep_their_spikes),
         cmocka_unit_test(losses_too_long_for_a_line_come_together),
