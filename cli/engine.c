@@ -113,6 +113,7 @@ static void refuse(struct engine *engine, const struct command *command, const c
     struct event event = event_new(EVENT_COMMAND);
     event.command.id = command->id;
     event.command.from = command->from;
+    event.command.screen = *command->screen ? command->screen : NULL;
     event.command.text = command->text;
     event.command.status = "refused";
     event.command.step = trainer_steps(engine->session.trainer);

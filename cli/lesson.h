@@ -53,8 +53,8 @@ void lesson_close(struct lesson *lesson);
  * one lesson->done is set. STATUS_INTERNAL: a check failed or the file is wrong; the message says where. */
 enum status lesson_next(struct lesson *lesson);
 
-/* A command of the person's own. */
-enum status lesson_command(struct lesson *lesson, const char *text, const char *id);
+/* A command of the person's own, or of a screen that wants something to draw (NULL: none). id: NULL: any. */
+enum status lesson_command(struct lesson *lesson, const char *text, const char *screen, const char *id);
 
 /* A figure by its words: its value, and how a sentence writes it (words may be NULL). STATUS_NOT_FOUND. */
 enum status lesson_figure(const struct lesson *lesson, const char *name, double *value, char words[48]);

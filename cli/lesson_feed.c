@@ -54,12 +54,14 @@ static void status_of(const struct feed *feed, struct feed_status *out) {
     memset(out, 0, sizeof *out);
 }
 
-static enum status command(struct feed *feed, const char *text, char *id) {
+static enum status command(struct feed *feed, const char *text, const char *screen, char *id) {
+    static const char *const its_own[] = {"pause", "resume", "step", "phase", "stop"};
     struct lesson_player *player = (struct lesson_player *)feed;
-    if (!strcmp(text, "pause") || !strcmp(text, "resume"))
-        return status_fail(STATUS_REFUSED, "a lesson makes its steps itself: enter or n goes on");
+    for (size_t i = 0; i < sizeof its_own / sizeof *its_own; i++)
+        if (!strncmp(text, its_own[i], strlen(its_own[i])))
+            return status_fail(STATUS_REFUSED, "a lesson makes its steps itself: enter or n goes on");
     snprintf(id, 40, "lesson-%u", ++player->commands);
-    return lesson_command(player->lesson, text, id);
+    return lesson_command(player->lesson, text, screen, id);
 }
 
 static enum status go_on(struct feed *feed) {

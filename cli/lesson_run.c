@@ -52,22 +52,23 @@ static enum status start_run(struct lesson *lesson, char *words) {
     struct trainer_options options = {.settings = settings, .run_name = lesson->name, .sink = {emit, lesson}};
     STATUS_TRY(session_open(&options, NULL, &lesson->session));
     trainer_begin(lesson->session.trainer);
-    return lesson_command(lesson, "pause", NULL);
+    return lesson_command(lesson, "pause", NULL, NULL);
 }
 
-enum status lesson_command(struct lesson *lesson, const char *text, const char *id) {
+enum status lesson_command(struct lesson *lesson, const char *text, const char *screen, const char *id) {
     struct command command;
     if (!lesson->session.trainer)
         return status_fail(STATUS_REFUSED, "the lesson has not begun");
     STATUS_TRY(command_parse(text, &command));
     snprintf(command.id, sizeof command.id, "%s", id ? id : "lesson");
     snprintf(command.from, sizeof command.from, "lesson");
+    snprintf(command.screen, sizeof command.screen, "%s", screen ? screen : "");
     STATUS_TRY(trainer_command(lesson->session.trainer, &command, NULL));
     return lesson->status;
 }
 
 static enum status do_command(struct lesson *lesson, const char *text) {
-    STATUS_TRY(lesson_command(lesson, text, NULL));
+    STATUS_TRY(lesson_command(lesson, text, NULL, NULL));
     const struct event_command *answer = &lesson->state->command.command;
     if (answer->status && strcmp(answer->status, "applied") != 0)
         return wrong(lesson, "refused", answer->reason ? answer->reason : text);

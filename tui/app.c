@@ -33,6 +33,18 @@ const char *app_text(const struct app *app) {
 const struct app_move *app_move(const struct app *app) {
     return &app->move;
 }
+
+static const char *screen_name(const struct app *app, enum screen screen) {
+    const struct key_binding *binding = keymap_binding(&app->options.keymap, screens_opening(screen));
+    return binding && binding->label ? binding->label : "";
+}
+
+const char *app_asking(const struct app *app) {
+    return app->asking ? screen_name(app, app->asking_for) : NULL;
+}
+const char *app_screen(const struct app *app) {
+    return screen_name(app, app->screen);
+}
 bool app_awaits(const struct app *app) {
     return *app->sent != 0;
 }
@@ -84,6 +96,11 @@ static enum app_wish entered(struct app *app, const struct run_state *state, dou
     if (status != STATUS_OK) {
         app_say(app, STYLE_WARNING, status_text(), now);
         return APP_NOTHING;
+    }
+    if (parsed.kind == COMMAND_PHASE) { /* as by its key */
+        struct view_orders orders = {.count = 0};
+        orders_add(&orders, "%s", parsed.text);
+        return app_order(app, &orders, state, now);
     }
     return app_command(app, state, now, parsed.text);
 }

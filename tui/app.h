@@ -58,6 +58,12 @@ const char *app_parting(const struct app *app, const struct run_state *state);
 /* The command of APP_COMMAND. */
 const char *app_text(const struct app *app);
 
+/* The screen that wants the command of APP_COMMAND to draw what it shows; NULL: a person does. */
+const char *app_asking(const struct app *app);
+
+/* The screen that is open. */
+const char *app_screen(const struct app *app);
+
 /* The move of APP_MOVE. */
 struct app_move {
     enum feed_move move;

@@ -5,7 +5,7 @@
 
 #include "tui/app_parts.h"
 
-static const char why_on[] = "why on";
+static const char why_on[] = "why on", why_off[] = "why off";
 
 /* How long a message stands, and how long a count of towers that was asked for is built upon, in seconds. */
 static const double MESSAGE_SECONDS = 6, WANTED_SECONDS = 3;
@@ -28,6 +28,8 @@ void app_sent(struct app *app, const char *id, const char *text, double now) {
     }
     char words[PROMPT_TEXT + 16];
     snprintf(app->sent, sizeof app->sent, "%s", id);
+    if (app->asking)
+        return;
     snprintf(words, sizeof words, "%s: pending", app->text);
     app_say(app, STYLE_PLAIN, words, now);
     app->message.until = INFINITY;
@@ -44,8 +46,11 @@ void app_hear(struct app *app, const struct run_state *state, double now) {
     char words[512];
     mine.command.from = NULL; /* who asked is known */
     event_words(&mine, words, sizeof words);
-    app_say(app, refused ? STYLE_WARNING : STYLE_GOOD, words, now);
     *app->sent = 0;
+    if (refused || !app->asking)
+        app_say(app, refused ? STYLE_WARNING : STYLE_GOOD, words, now);
+    else if (!strcmp(app->text, why_on) && command->reason) /* what the proof takes, or why there is none */
+        app_say(app, STYLE_PLAIN, command->reason, now);
     if (refused)
         app->wanted_towers = 0;
     if (refused && !strcmp(app->text, why_on))
@@ -73,6 +78,7 @@ enum app_wish app_command(struct app *app, const struct run_state *state, double
         return APP_NOTHING;
     }
     snprintf(app->text, sizeof app->text, "%s", text);
+    app->asking = false;
     return APP_COMMAND;
 }
 
@@ -83,8 +89,16 @@ bool app_may_command(const struct app *app, const struct run_state *state) {
 }
 
 void app_queue(struct app *app, const struct view_orders *orders) {
-    for (int i = 0; i < orders->count && app->queued < QUEUE; i++)
+    for (int i = 0; i < orders->count && app->queued < QUEUE; i++) {
+        app->queue_of[app->queued] = app->screen;
         memcpy(app->queue[app->queued++], orders->commands[i], ORDER_TEXT);
+    }
+}
+
+/* Commands of a screen that only let it draw what it shows; the others are a person's doing. */
+static bool only_shows(const char *text) {
+    return !strncmp(text, "images ", 7) || !strncmp(text, "phase ", 6) || !strcmp(text, why_on) ||
+           !strcmp(text, why_off);
 }
 
 static void ask_why(struct app *app) {
@@ -110,15 +124,18 @@ enum app_wish app_due(struct app *app, const struct run_state *state, double now
     if (*app->sent || app->queued == 0)
         return APP_NOTHING;
     memcpy(text, app->queue[0], sizeof text);
+    app->asking_for = app->queue_of[0];
     memmove(app->queue[0], app->queue[1], (size_t)(--app->queued) * ORDER_TEXT);
+    memmove(app->queue_of, app->queue_of + 1, (size_t)app->queued * sizeof *app->queue_of);
     enum app_wish wish = app_command(app, state, now, text);
+    app->asking = wish == APP_COMMAND && only_shows(text);
     if (wish != APP_COMMAND && !strcmp(text, why_on))
         app->why = WHY_FAILED;
     return wish;
 }
 
 const char *app_parting(const struct app *app, const struct run_state *state) {
-    return app->screen == SCREEN_WHY && app_may_command(app, state) ? "why off" : NULL;
+    return app->screen == SCREEN_WHY && app_may_command(app, state) ? why_off : NULL;
 }
 
 void app_open_screen(struct app *app, enum screen screen, const struct run_state *state) {

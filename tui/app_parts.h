@@ -34,6 +34,8 @@ struct app {
     struct app_move move;
     struct feed_status about;
     char sent[40]; /* id of the command that is under way; "": none */
+    bool asking; /* the command in `text` lets the screen asking_for draw what it shows; a person's if not */
+    enum screen asking_for;
     struct message message;
     int wanted_towers; /* last asked for with + and -; 0: none */
     double wanted_until;
@@ -46,7 +48,8 @@ struct app {
     struct help_view help_view;
     struct screens screens;
     struct view_orders question;   /* MODE_CONFIRM: what is asked, and the commands that "y" sends */
-    char queue[QUEUE][ORDER_TEXT]; /* commands that wait for the one under way */
+    char queue[QUEUE][ORDER_TEXT]; /* commands that wait for the one under way, and whose they are */
+    enum screen queue_of[QUEUE];
     int queued;
     enum why_asked why;
     size_t guided; /* the guide's keys that were pressed */

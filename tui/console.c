@@ -129,7 +129,7 @@ static void carry_out(struct console *console, enum app_wish wish, double now) {
     case APP_LEAVE:
         parting = app_parting(console->app, feed->state);
         if (parting && feed->ops->command)
-            (void)feed->ops->command(feed, parting, id);
+            (void)feed->ops->command(feed, parting, app_screen(console->app), id);
         console->leave = true;
         break;
     case APP_RESTYLE:
@@ -140,7 +140,8 @@ static void carry_out(struct console *console, enum app_wish wish, double now) {
         paint_distrust(&console->painter);
         break;
     case APP_COMMAND:
-        if (feed->ops->command && feed->ops->command(feed, app_text(console->app), id) == STATUS_OK)
+        if (feed->ops->command &&
+            feed->ops->command(feed, app_text(console->app), app_asking(console->app), id) == STATUS_OK)
             app_sent(console->app, id, NULL, now);
         else
             app_sent(console->app, NULL, feed->ops->command ? status_text() : "a record takes no commands",

@@ -43,8 +43,9 @@ struct feed_ops {
     double (*wait)(const struct feed *feed,
                    double now); /* seconds until pump should be called again anyway */
     void (*status)(const struct feed *feed, struct feed_status *out);
-    /* Send a command, its id into id[40]; NULL: a record takes none. */
-    enum status (*command)(struct feed *feed, const char *text, char *id);
+    /* Send a command, its id into id[40]; screen: the one that wants it to draw what it shows, NULL: a person
+     * does. NULL: a record takes none. */
+    enum status (*command)(struct feed *feed, const char *text, const char *screen, char *id);
     /* client_control; NULL: a record. */
     enum status (*control)(struct feed *feed, const char *what);
     /* Move in a record; NULL: the run is live. STATUS_NOT_FOUND: there is no such place. */

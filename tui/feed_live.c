@@ -65,8 +65,8 @@ static void status_of(const struct feed *feed, struct feed_status *out) {
         snprintf(out->trouble, sizeof out->trouble, "%s", client_trouble(live->client));
 }
 
-static enum status command(struct feed *feed, const char *text, char *id) {
-    return client_send(((struct live *)feed)->client, text, WIRE_UNKNOWN_INT, id);
+static enum status command(struct feed *feed, const char *text, const char *screen, char *id) {
+    return client_send_for(((struct live *)feed)->client, text, screen, id);
 }
 
 static enum status control(struct feed *feed, const char *what) {

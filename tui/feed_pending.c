@@ -66,9 +66,9 @@ static enum status not_yet(void) {
     return status_fail(STATUS_REFUSED, "the engine is not live yet");
 }
 
-static enum status command(struct feed *feed, const char *text, char *id) {
+static enum status command(struct feed *feed, const char *text, const char *screen, char *id) {
     struct feed *real = real_of(feed);
-    return real ? real->ops->command(real, text, id) : not_yet();
+    return real ? real->ops->command(real, text, screen, id) : not_yet();
 }
 
 static enum status control(struct feed *feed, const char *what) {

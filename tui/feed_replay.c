@@ -59,8 +59,9 @@ enum { SPEEDS = 8 };
 
 static bool is_marker(const struct event *event) {
     switch (event->kind) {
-    case EVENT_TOWERS:
     case EVENT_COMMAND:
+        return !event->command.screen;
+    case EVENT_TOWERS:
     case EVENT_EVAL:
     case EVENT_REWIND:
     case EVENT_NOTE:

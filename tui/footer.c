@@ -20,32 +20,33 @@ static const struct {
     int rank;
     int group;   /* groups stand apart where there is room */
     bool orders; /* tells the run what to do */
+    bool walks;  /* makes steps: not where a guide makes them */
 } hinted[] = {
-    {ACTION_TOWERS, ACTION_NONE, 8, 0, false},
-    {ACTION_WHY, ACTION_NONE, 9, 0, false},
-    {ACTION_LAYERS, ACTION_NONE, 10, 0, false},
-    {ACTION_DEVICES, ACTION_NONE, 11, 0, false},
-    {ACTION_IMAGES, ACTION_NONE, 12, 0, false},
-    {ACTION_SCALING, ACTION_NONE, 13, 0, false},
-    {ACTION_LOG, ACTION_NONE, 7, 0, false},
-    {ACTION_AGAIN, ACTION_NONE, 3, 1, true},
-    {ACTION_CONFUSION, ACTION_NONE, 3, 1, false},
-    {ACTION_WHY_NEXT, ACTION_WHY_BACK, 2, 1, false},
-    {ACTION_WHY_RUN, ACTION_NONE, 3, 1, true},
-    {ACTION_WHY_SCOPE, ACTION_NONE, 3, 1, false},
-    {ACTION_WHY_DETAILS, ACTION_NONE, 5, 1, false},
-    {ACTION_WHY_PRESENT, ACTION_NONE, 5, 1, false},
-    {ACTION_WHY_APPLY, ACTION_WHY_RESTORE, 6, 1, true},
-    {ACTION_PAUSE, ACTION_NONE, 2, 1, true},
-    {ACTION_MORE_TOWERS, ACTION_FEWER_TOWERS, 4, 1, true},
-    {ACTION_STEP, ACTION_NONE, 5, 1, true},
-    {ACTION_PLAY, ACTION_NONE, 2, 1, false},
-    {ACTION_BACK, ACTION_ON, 4, 1, false},
-    {ACTION_FASTER, ACTION_SLOWER, 5, 1, false},
-    {ACTION_NEXT_MARKER, ACTION_LAST_MARKER, 6, 1, false},
-    {ACTION_PROMPT, ACTION_NONE, 3, 2, false},
-    {ACTION_HELP, ACTION_NONE, 0, 2, false},
-    {ACTION_LEAVE, ACTION_NONE, 1, 2, false},
+    {ACTION_TOWERS, ACTION_NONE, 8, 0, false, false},
+    {ACTION_WHY, ACTION_NONE, 9, 0, false, false},
+    {ACTION_LAYERS, ACTION_NONE, 10, 0, false, false},
+    {ACTION_DEVICES, ACTION_NONE, 11, 0, false, false},
+    {ACTION_IMAGES, ACTION_NONE, 12, 0, false, false},
+    {ACTION_SCALING, ACTION_NONE, 13, 0, false, false},
+    {ACTION_LOG, ACTION_NONE, 7, 0, false, false},
+    {ACTION_AGAIN, ACTION_NONE, 3, 1, true, false},
+    {ACTION_CONFUSION, ACTION_NONE, 3, 1, false, false},
+    {ACTION_WHY_NEXT, ACTION_WHY_BACK, 2, 1, false, true},
+    {ACTION_WHY_RUN, ACTION_NONE, 3, 1, true, true},
+    {ACTION_WHY_SCOPE, ACTION_NONE, 3, 1, false, false},
+    {ACTION_WHY_DETAILS, ACTION_NONE, 5, 1, false, false},
+    {ACTION_WHY_PRESENT, ACTION_NONE, 5, 1, false, false},
+    {ACTION_WHY_APPLY, ACTION_WHY_RESTORE, 6, 1, true, false},
+    {ACTION_PAUSE, ACTION_NONE, 2, 1, true, true},
+    {ACTION_MORE_TOWERS, ACTION_FEWER_TOWERS, 4, 1, true, false},
+    {ACTION_STEP, ACTION_NONE, 5, 1, true, true},
+    {ACTION_PLAY, ACTION_NONE, 2, 1, false, false},
+    {ACTION_BACK, ACTION_ON, 4, 1, false, false},
+    {ACTION_FASTER, ACTION_SLOWER, 5, 1, false, false},
+    {ACTION_NEXT_MARKER, ACTION_LAST_MARKER, 6, 1, false, false},
+    {ACTION_PROMPT, ACTION_NONE, 3, 2, false, false},
+    {ACTION_HELP, ACTION_NONE, 0, 2, false, false},
+    {ACTION_LEAVE, ACTION_NONE, 1, 2, false, false},
 };
 enum { HINTS = sizeof hinted / sizeof *hinted };
 
@@ -64,7 +65,7 @@ static int collect_hints(const struct footer *footer, struct hint hints[HINTS]) 
         bool shadowed =
             binding && keymap_action(footer->keymap, binding->keys[0], footer->where) != binding->action;
         if (shadowed || !binding || !keymap_means(binding, footer->where) ||
-            (hinted[i].orders && !footer->commands))
+            (hinted[i].orders && !footer->commands) || (hinted[i].walks && footer->guided))
             continue;
         char name[16], other[16] = "";
         press_name(binding->keys[0], name);

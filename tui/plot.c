@@ -255,6 +255,7 @@ enum { MARKER_COLS = 512 };
 struct marker_row {
     struct box box;
     bool taken[MARKER_COLS];
+    int count[MARKER_COLS]; /* markers, those of the routine aside */
 };
 
 static bool is_free(const struct marker_row *row, int col, int cols) {
@@ -288,8 +289,11 @@ static void draw_marker(struct canvas *canvas, const struct plot_layout *at, str
         return;
     canvas_put(canvas, row, col, 0x25be, style);
     take(taken, col, 1);
-    char text[96];
+    char text[128];
     marker_text(marker->text ? marker->text : "", text, sizeof text);
+    int others = is_routine(marker->kind) ? 0 : taken->count[col - taken->box.col] - 1;
+    if (others > 0)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " +%d", others);
     int width = text_width(text), edge = at->markers.col + at->markers.cols - col - 2;
     if (is_free(taken, col + 1, width + (width < edge ? 2 : 1))) {
         canvas_text(canvas, row, col + 2, width, style, text);
@@ -308,6 +312,14 @@ static void draw_marker(struct canvas *canvas, const struct plot_layout *at, str
 static void draw_markers(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot,
                          const struct axis *steps) {
     struct marker_row taken = {.box = at->markers};
+    for (int64_t i = 0; i < plot->marker_count; i++) {
+        double place = axis_place(steps, (double)plot->markers[i].step);
+        int col = place >= 0 && place <= 1
+                      ? step_col(at, steps, (double)plot->markers[i].step) - taken.box.col
+                      : MARKER_COLS;
+        if (col < MARKER_COLS && !is_routine(plot->markers[i].kind))
+            taken.count[col]++;
+    }
     for (int routine = 0; routine < 2; routine++)
         for (int64_t i = plot->marker_count - 1; i >= 0; i--) {
             const struct state_marker *marker = &plot->markers[i];

@@ -38,8 +38,9 @@ bool log_view_act(struct log_view *view, enum action action) {
     }
 }
 
+/* What a screen asked for only to draw what it shows is there for those who look for it. */
 static bool passes(const struct log_view *view, const struct state_log_line *line) {
-    return !*view->filter || strcasestr(line->text, view->filter);
+    return *view->filter ? strcasestr(line->text, view->filter) != NULL : !line->quiet;
 }
 
 /* Columns of a line: time, step, mark, words. A run over several days shows the date too. */
@@ -102,12 +103,13 @@ static void draw_line(const struct scene *scene, const struct log_columns *at, i
         format_count(text, line->step);
         canvas_text_right(canvas, row, at->step_end, 9, STYLE_FAINT, text);
     }
-    canvas_text(canvas, row, at->text - 2, 1, styles[level], marks[level]);
+    enum style style = line->quiet ? STYLE_FAINT : styles[level];
+    canvas_text(canvas, row, at->text - 2, 1, style, marks[level]);
     for (const char *rest = line->text; *rest; row++) {
         char part[512];
         size_t bytes = text_fit(rest, at->text_cols);
         snprintf(part, sizeof part, "%.*s", (int)bytes, rest);
-        canvas_text(canvas, row, at->text, at->text_cols + 1, styles[level], part);
+        canvas_text(canvas, row, at->text, at->text_cols + 1, style, part);
         rest += bytes;
     }
 }
@@ -125,6 +127,12 @@ static void draw_head(const struct log_view *view, const struct scene *scene, co
                      (long long)found);
     if (*view->filter)
         n += snprintf(text + n, sizeof text - (size_t)n, " with \"%s\"", view->filter);
+    int64_t quiet = 0;
+    for (int64_t i = 0; i < scene->state->log_count; i++)
+        quiet += scene->state->log[i].quiet;
+    if (quiet > 0 && !*view->filter && box.cols >= 60)
+        n += snprintf(text + n, sizeof text - (size_t)n, ", and %lld of screens%s", (long long)quiet,
+                      box.cols >= 100 ? " (/ finds them)" : "");
     if (view->up > 0)
         snprintf(text + n, sizeof text - (size_t)n, ", %lld below", (long long)view->up);
     canvas_text_right(canvas, box.row, box.cols - (box.cols >= 24), box.cols / 2, STYLE_FAINT, text);

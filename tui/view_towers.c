@@ -101,6 +101,20 @@ bool towers_view_act(struct towers_view *view, enum action action, const struct 
 
 /* ---- the line of remarks */
 
+/* What the run was told, or befell it, around the cursor: no step lies between two of its places. */
+static int describe_markers(const struct towers_view *view, const struct run_state *state, char *out,
+                            size_t size) {
+    int64_t by = (view->shown_to - view->shown_from) / 50, around = by > 1 ? by / 2 : 0;
+    int n = 0;
+    for (int64_t i = 0; i < state->marker_count && (size_t)n + 1 < size; i++) {
+        const struct state_marker *marker = &state->markers[i];
+        bool near = marker->step >= view->cursor - around && marker->step <= view->cursor + around;
+        if (near && marker->text && *marker->text)
+            n += snprintf(out + n, size - (size_t)n, "%s%s", n ? ", " : "   ", marker->text);
+    }
+    return n < (int)size ? n : (int)size - 1;
+}
+
 static void describe_cursor(const struct towers_view *view, const struct scene *scene, char *out,
                             size_t size) {
     const struct run_state *state = scene->state;
@@ -117,7 +131,9 @@ static void describe_cursor(const struct towers_view *view, const struct scene *
     format_count(step, point->step);
     format_fixed(loss, point->loss, 6, 4);
     format_short(norm, point->grad_norm, 4);
-    int n = snprintf(out, size, "at step %s   loss %s   |g| %s   towers", step, loss, norm);
+    int n = snprintf(out, size, "at step %s   loss %s   |g| %s", step, loss, norm);
+    n += describe_markers(view, state, out + n, size - (size_t)n);
+    n += snprintf(out + n, size - (size_t)n, "   towers");
     for (int i = 0; i < point->tower_count && i < 16 && n > 0 && (size_t)n < size; i++) {
         format_fixed(value, (double)state->tower_points[point->first_tower + i].loss, 6, 4);
         n += snprintf(out + n, size - (size_t)n, "  %s", value);
@@ -139,7 +155,7 @@ static void describe_noise(const struct shown *shown, char *out, size_t size) {
 
 static void draw_note(const struct towers_view *view, const struct scene *scene,
                       const struct towers_layout *at, int *selected) {
-    char left[256], right[128];
+    char left[512], right[128];
     enum shown_finding finding = shown_judge(scene->shown, scene->state, left, sizeof left, selected);
     if (at->note.rows <= 0)
         return;

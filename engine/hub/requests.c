@@ -101,6 +101,7 @@ static void answer(struct hub *hub, struct peer *peer, const struct command *com
     event.time = clock_wall();
     event.command.id = command->id;
     event.command.from = command->from;
+    event.command.screen = *command->screen ? command->screen : NULL;
     event.command.text = command->text;
     event.command.status = status;
     event.command.reason = reason;

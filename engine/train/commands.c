@@ -347,6 +347,7 @@ enum status trainer_command(struct trainer *t, const struct command *command, bo
     struct event event = event_new(EVENT_COMMAND);
     event.command.id = command->id;
     event.command.from = command->from;
+    event.command.screen = *command->screen ? command->screen : NULL;
     event.command.text = command->text;
     event.command.status = status == STATUS_OK ? "applied" : "refused";
     event.command.step = t->progress.steps;

@@ -137,7 +137,8 @@ static enum status may_send(const struct client *client) {
     return STATUS_OK;
 }
 
-enum status client_send(struct client *client, const char *text, int64_t at, char *id) {
+static enum status send_command(struct client *client, const char *text, int64_t at, const char *screen,
+                                char *id) {
     struct command command;
     STATUS_TRY(command_parse(text, &command));
     STATUS_TRY(may_send(client));
@@ -145,10 +146,20 @@ enum status client_send(struct client *client, const char *text, int64_t at, cha
     json_t *object = json_pack("{s:s, s:s}", "command", command.text, "id", command.id);
     if (object && at != WIRE_UNKNOWN_INT)
         json_object_set_new(object, "at", json_integer(at));
+    if (object && screen)
+        json_object_set_new(object, "screen", json_string(screen));
     STATUS_TRY(queue(client, object));
     if (id)
         memcpy(id, command.id, sizeof command.id);
     return STATUS_OK;
+}
+
+enum status client_send(struct client *client, const char *text, int64_t at, char *id) {
+    return send_command(client, text, at, NULL, id);
+}
+
+enum status client_send_for(struct client *client, const char *text, const char *screen, char *id) {
+    return send_command(client, text, WIRE_UNKNOWN_INT, screen, id);
 }
 
 enum status client_control(struct client *client, const char *what) {

@@ -65,6 +65,10 @@ void client_progress(const struct client *client, int64_t *taken, int64_t *all);
  * command; STATUS_REFUSED: a watcher's, or not connected; STATUS_BUSY: too many unsent. */
 enum status client_send(struct client *client, const char *text, int64_t at, char *id);
 
+/* The same at once, for a screen that needs it to draw what it shows: its name is told with the command
+ * (NULL: a person's after all). */
+enum status client_send_for(struct client *client, const char *text, const char *screen, char *id);
+
 /* About control: "ask" for it, "give" it to the one who asks, "refuse", or "drop" it. */
 enum status client_control(struct client *client, const char *what);
 

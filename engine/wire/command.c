@@ -275,8 +275,9 @@ static enum status decode_object(const json_t *object, struct command *out) {
         return status_fail(STATUS_BAD_INPUT, "\"at\": expected a step");
     STATUS_TRY(command_parse(json_string_value(text), &command));
     if (!take_text(object, "id", command.id, sizeof command.id) ||
-        !take_text(object, "from", command.from, sizeof command.from))
-        return status_fail(STATUS_BAD_INPUT, "\"id\" and \"from\": expected a text");
+        !take_text(object, "from", command.from, sizeof command.from) ||
+        !take_text(object, "screen", command.screen, sizeof command.screen))
+        return status_fail(STATUS_BAD_INPUT, "\"id\", \"from\" and \"screen\": expected a text");
     if (at)
         command.at = json_integer_value(at);
     *out = command;
@@ -305,6 +306,9 @@ enum status command_encode(const struct command *command, char *out, size_t size
         whole_object = whole_object && json_object_set_new(object, "id", json_string(command->id)) == 0;
     if (command->from[0])
         whole_object = whole_object && json_object_set_new(object, "from", json_string(command->from)) == 0;
+    if (command->screen[0])
+        whole_object =
+            whole_object && json_object_set_new(object, "screen", json_string(command->screen)) == 0;
     if (command->at != WIRE_UNKNOWN_INT)
         whole_object = whole_object && json_object_set_new(object, "at", json_integer(command->at)) == 0;
     size_t bytes = whole_object && size > 0 ? json_dumpb(object, out, size - 1, JSON_COMPACT) : 0;

@@ -45,6 +45,7 @@ enum command_why { WHY_ON, WHY_OFF, WHY_APPLY, WHY_RESTORE };
 struct command {
     enum command_kind kind;
     char id[40], from[64]; /* from: "user@terminal", "ctl", "script" */
+    char screen[16];       /* of the console that sent it by itself; "": none did */
     char text[256];        /* as typed, single spaces */
     int64_t at;            /* take effect after this step; WIRE_UNKNOWN_INT: the next boundary */
     int64_t count;         /* step N, towers N, images TOWER (its first image in `first`) */

@@ -174,7 +174,10 @@ struct event_eval {
 };
 
 struct event_command {
-    const char *id, *from, *text;
+    const char *id, *from;
+    const char
+        *screen; /* of the console that sent it by itself, to draw what it shows: "Why"; NULL: a person's */
+    const char *text;
     const char *status; /* pending (live only), applied, refused */
     int64_t step;
     const char *reason; /* why refused, or what applying it meant */

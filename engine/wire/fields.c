@@ -199,6 +199,8 @@ static const struct field eval_fields[] = {
 static const struct field command_fields[] = {
     TEXT(event_command, id, FIELD_MACHINE, "as the client gave it"),
     TEXT(event_command, from, FIELD_MACHINE, "user@terminal, ctl, script"),
+    TEXT(event_command, screen, FIELD_MACHINE,
+         "the console's screen that sent it to draw what it shows; left out: a person or a script did"),
     TEXT(event_command, text, 0, "as typed"),
     TEXT(event_command, status, 0, "pending (live only), applied, refused"),
     INTEGER(event_command, step, 0, "it took effect after this step"),

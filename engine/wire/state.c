@@ -90,8 +90,7 @@ void state_free(struct run_state *state) {
 
 /* ---- log and markers */
 
-static enum status add_log(struct run_state *state, double time, int64_t step, enum event_kind kind,
-                           int level, const char *text) {
+static enum status add_log(struct run_state *state, struct state_log_line line, const char *text) {
     char *copy = strdup(text);
     if (!copy)
         return no_memory();
@@ -103,8 +102,15 @@ static enum status add_log(struct run_state *state, double time, int64_t step, e
         state->log_count -= GONE;
         state->log_dropped += GONE;
     }
-    state->log[state->log_count++] = (struct state_log_line){time, step, kind, level, copy};
+    line.text = copy;
+    state->log[state->log_count++] = line;
     return STATUS_OK;
+}
+
+/* A run that ended without saying so. */
+static enum status add_end(struct run_state *state, const char *text) {
+    struct state_log_line line = {state->last_time, WIRE_UNKNOWN_INT, EVENT_RUN_END, 2, false, NULL};
+    return add_log(state, line, text);
 }
 
 static enum status add_marker(struct run_state *state, enum state_marker_kind kind, int64_t step,
@@ -174,8 +180,9 @@ static bool starts_with(const char *text, const char *word) {
 
 static enum status mark_command(struct run_state *state, const struct event_command *command) {
     /* These are told by an event, and so a marker, of their own, or change nothing. */
-    static const char *const others[] = {"towers", "note", "save", "eval", "status", "images", NULL};
-    if (!is(command->status, "applied") || !command->text)
+    static const char *const others[] = {"towers", "note",  "save",   "eval",    "status",
+                                         "images", "phase", "why on", "why off", NULL};
+    if (!is(command->status, "applied") || !command->text || command->screen)
         return STATUS_OK;
     for (int i = 0; others[i]; i++)
         if (starts_with(command->text, others[i]))
@@ -477,8 +484,7 @@ static enum status start(struct run_state *state, const struct event *event) {
             state->start_time = event->time;
     } else {
         if (state->started && !state->ended && !state->crashed)
-            STATUS_TRY(add_log(state, state->last_time, WIRE_UNKNOWN_INT, EVENT_RUN_END, 2,
-                               "the run ended without a word: it crashed or was killed"));
+            STATUS_TRY(add_end(state, "the run ended without a word: it crashed or was killed"));
         go_back(state, from);
         if (!state->started)
             state->start_time = event->time;
@@ -512,7 +518,10 @@ static enum status fold(struct run_state *state, const struct event *event) {
     if (is_logged(state, event)) {
         char text[512];
         int level = event_words(event, text, sizeof text);
-        STATUS_TRY(add_log(state, event->time, step_of(event), event->kind, level, text));
+        bool quiet = level == 0 && (event->kind == EVENT_WHY ||
+                                    (event->kind == EVENT_COMMAND && event->command.screen != NULL));
+        struct state_log_line line = {event->time, step_of(event), event->kind, level, quiet, NULL};
+        STATUS_TRY(add_log(state, line, text));
     }
     if (event->kind == EVENT_STEP)
         STATUS_TRY(fold_point(state, event));
@@ -552,7 +561,7 @@ enum status state_crashed(struct run_state *state, const char *text) {
     char clean[512];
     text_printable(clean, sizeof clean,
                    text ? text : "the engine is gone without saying so: it crashed or was killed");
-    return add_log(state, state->last_time, WIRE_UNKNOWN_INT, EVENT_RUN_END, 2, clean);
+    return add_end(state, clean);
 }
 
 /* ---- copying */

@@ -46,6 +46,7 @@ struct state_log_line {
     int64_t step; /* unknown: WIRE_UNKNOWN_INT */
     enum event_kind kind;
     int level;  /* 0 info, 1 warning, 2 error */
+    bool quiet; /* only there because a screen of the console wanted something to draw */
     char *text; /* the event in words */
 };
 
@@ -96,8 +97,8 @@ enum status state_crashed(struct run_state *state, const char *text);
 /* A copy for seeking in a replay; NULL when there is no memory. */
 struct run_state *state_copy(const struct run_state *state);
 
-/* Whether an event says which rule the towers are averaged by from here on: *rule is the wrong rule's name, ""
- * the right way. */
+/* Whether an event says which rule the towers are averaged by from here on: *rule is the wrong rule's name,
+ * "" the right way. */
 bool event_rule(const struct event *event, const char **rule);
 
 /* An event in words, as the Log screen shows it, into `out` (cut to size). Returns its level (0..2). */

@@ -37,15 +37,21 @@ static void send_state(struct player *p, const char *state) {
     send(p, &event);
 }
 
-static void send_command(struct player *p, const char *text, const char *status, const char *reason) {
+static void send_command_of(struct player *p, const char *screen, const char *text, const char *status,
+                            const char *reason) {
     struct event event = event_new(EVENT_COMMAND);
     event.command.id = "1";
+    event.command.screen = screen;
     event.command.from = "ada@pts/3";
     event.command.text = text;
     event.command.status = status;
     event.command.step = p->step;
     event.command.reason = reason;
     send(p, &event);
+}
+
+static void send_command(struct player *p, const char *text, const char *status, const char *reason) {
+    send_command_of(p, NULL, text, status, reason);
 }
 
 static int64_t batch_of(const struct stream_script *script) {
@@ -245,6 +251,13 @@ static void after_step(struct player *p) {
     }
     if (p->step == s->refused_at)
         send_command(p, "set lr -1", "refused", "the rate must be above 0");
+    if (p->step == s->commands_at) {
+        static const char *const told[] = {"set lr 0.05", "set momentum 0.9", "set clip-norm 2"};
+        for (int i = 0; i < 3; i++) {
+            send_command(p, told[i], "applied", NULL);
+            send_command_of(p, "Why", i ? "phase next" : "why on", "applied", NULL);
+        }
+    }
     if (p->step == s->pause_at) {
         send_command(p, "pause", "applied", NULL);
         send_state(p, "paused");

@@ -15,21 +15,23 @@ struct stream_script { /* zeros: a run of no towers and no steps that goes on */
     int64_t batch;     /* 0: 128 */
     int64_t towers_at; /* the towers change with this step; 0: never */
     int towers_to;
-    int64_t pause_at;   /* paused after this step, by a command */
-    int64_t alarm_at;   /* an alarm is raised with this step; a pause follows */
-    int64_t nan_at;     /* this step's losses are not finite in the last tower */
-    int64_t refused_at; /* a command is refused after this step */
-    int64_t stray_from; /* the last tower's loss is off from this step on */
+    int64_t pause_at;    /* paused after this step, by a command */
+    int64_t alarm_at;    /* an alarm is raised with this step; a pause follows */
+    int64_t nan_at;      /* this step's losses are not finite in the last tower */
+    int64_t commands_at; /* three commands after this step, and three that screens sent by themselves */
+    int64_t refused_at;  /* a command is refused after this step */
+    int64_t stray_from;  /* the last tower's loss is off from this step on */
     int64_t eval_every, checkpoint_every;
-    const char *applied; /* a wrong rule in force from the middle on */
+    const char *applied;                  /* a wrong rule in force from the middle on */
     int64_t applied_after, applied_until; /* or by commands after these steps; 0: to the end */
-    const char *device;  /* "cpu": towers take turns on cpu 0 and cpu 1 */
-    const char *frozen;  /* the step after the last stands after this phase; "update": that one was taken apart */
+    const char *device;                   /* "cpu": towers take turns on cpu 0 and cpu 1 */
+    const char
+        *frozen; /* the step after the last stands after this phase; "update": that one was taken apart */
     double proof_differs; /* relative differences of its proof; 0: of rounding */
-    bool layers;         /* the layers are told after the last step */
-    bool confusion;      /* evaluations have a confusion matrix */
-    bool unknown;        /* leave out what an engine may not know */
-    bool ended;          /* run_end at the end */
+    bool layers;          /* the layers are told after the last step */
+    bool confusion;       /* evaluations have a confusion matrix */
+    bool unknown;         /* leave out what an engine may not know */
+    bool ended;           /* run_end at the end */
 };
 
 typedef enum status stream_sink(void *context, const struct event *event);

@@ -198,6 +198,7 @@ static void asks(void **state) {
     (void)state;
     check_keys("21", "why on;why off;");
     check_keys("2n|", "why on;phase next;phase run;");
+    check_keys("2:phase next|", "why on;phase next;");
     check_keys("2bbnn", "why on;"); /* back to load, and on to where the step stands */
     check_keys("2bnn", "why on;phase next;");
     check_keys("2an", "why on;");
@@ -266,6 +267,92 @@ static void asks_again(void **unused) {
     }
 }
 
+static void row_text(const struct canvas *canvas, int row, char *out) {
+    for (int col = 0; col < canvas->cols; col++) {
+        uint32_t rune = canvas->cells[row * canvas->cols + col].rune;
+        out[col] = rune < 127 ? (char)rune : '?';
+    }
+    out[canvas->cols] = 0;
+}
+
+/* What the screen sends to draw what it shows is told apart from what a person wants, and answered on the
+ * message line only where it was refused. */
+static void says_who_asks(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *keys, *status, *wanted;
+        bool said;
+    } tries[] = {
+        {"2n", "applied", "Why", false},
+        {"2n", "refused", "Why", true},
+        {"2:phase next|", "applied", "Why", false},
+        {"2ay", "applied", "", true},
+        {"2r", "applied", "", true},
+        {":why on|", "applied", "", true},
+        {"21", "applied", "Why", false},
+    };
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        struct app_options options = {.run = "quiet-harbor"};
+        preferences_default(&options.preferences);
+        keymap_default(&options.keymap);
+        struct run_state *state = at_phase("losses", 4);
+        struct event control = event_new(EVENT_CONTROL);
+        control.control.yours = true;
+        assert_int_equal(state_apply(state, &control), STATUS_OK);
+        struct app *app = app_new(&options);
+        struct canvas *canvas = canvas_new(24, 80);
+        const char *asking = NULL;
+        app_draw(app, canvas, state, 1, 10);
+        for (const char *key = tries[i].keys; *key; key++) {
+            enum app_wish wish = app_key(app, *key == '|' ? PRESS_ENTER : *key, state, 10);
+            for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
+                struct event answer = event_new(EVENT_COMMAND);
+                asking = app_asking(app);
+                app_sent(app, "1", NULL, 10);
+                answer.command.id = "1";
+                answer.command.text = app_text(app);
+                answer.command.status = strcmp(app_text(app), "why on") ? tries[i].status : "applied";
+                answer.command.reason = strcmp(app_text(app), "why on") || !asking ? "a reason" : NULL;
+                assert_int_equal(state_apply(state, &answer), STATUS_OK);
+                app_draw(app, canvas, state, 1, 10);
+            }
+        }
+        assert_string_equal(asking ? asking : "", tries[i].wanted);
+        char line[161];
+        row_text(canvas, 22, line);
+        if ((strstr(line, "a reason") != NULL) != tries[i].said)
+            fail_msg("%s says \"%s\"", tries[i].keys, line);
+        canvas_free(canvas);
+        app_free(app);
+        state_free(state);
+    }
+}
+
+/* Where a lesson makes the steps the footer offers none. */
+static void a_guide_makes_the_steps(void **unused) {
+    (void)unused;
+    static const char *const walks[] = {"space", "step", "next", "run"};
+    for (int guided = 0; guided < 2; guided++) {
+        struct guide guide = {.text = "words", .part = 1, .parts = 2};
+        struct app_options options = {.run = "quiet-harbor", .guide = guided ? &guide : NULL};
+        preferences_default(&options.preferences);
+        keymap_default(&options.keymap);
+        struct run_state *state = at_phase("losses", 4);
+        struct app *app = app_new(&options);
+        struct canvas *canvas = canvas_new(24, 160);
+        char footer[161];
+        (void)app_key(app, '2', state, 10);
+        app_draw(app, canvas, state, 1, 10);
+        row_text(canvas, 23, footer);
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(strstr(footer, walks[i]) == NULL, guided);
+        assert_non_null(strstr(footer, "scope"));
+        canvas_free(canvas);
+        app_free(app);
+        state_free(state);
+    }
+}
+
 /* The ring by hand: 4 towers, 8 images, 2 ms an image; 3/4 of the bytes twice at 6 bytes/ms; 6 messages. */
 static void scales(void **unused) {
     (void)unused;
@@ -277,10 +364,16 @@ static void scales(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folds),      cmocka_unit_test(layouts),
-        cmocka_unit_test(knows),      cmocka_unit_test(proves),
-        cmocka_unit_test(asks),       cmocka_unit_test(scales),
-        cmocka_unit_test(asks_again), cmocka_unit_test(knows_while_it_trains),
+        cmocka_unit_test(folds),
+        cmocka_unit_test(layouts),
+        cmocka_unit_test(knows),
+        cmocka_unit_test(proves),
+        cmocka_unit_test(asks),
+        cmocka_unit_test(scales),
+        cmocka_unit_test(asks_again),
+        cmocka_unit_test(says_who_asks),
+        cmocka_unit_test(a_guide_makes_the_steps),
+        cmocka_unit_test(knows_while_it_trains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -244,6 +244,31 @@ static void many_wrong_rules_stay_bounded(void **context) {
     arena_free(&arena);
 }
 
+/* What a screen of the console asks for by itself is no marker, and a line of the log for those who look for
+ * it. */
+static void screens_are_quiet(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    apply(state, run_start(1, WIRE_UNKNOWN_INT));
+    int64_t before = state->log_count;
+    struct event own = command(2, "set lr 0.05", "applied", 0);
+    own.command.screen = "Why";
+    apply(state, own);
+    apply(state, command(3, "set lr 0.06", "applied", 0));
+    apply(state, command(4, "why on", "applied", 0));
+    apply(state, command(5, "phase next", "applied", 0));
+    own.seq = 6;
+    own.command.status = "refused";
+    apply(state, own);
+    assert_int_equal(state->marker_count, 1);
+    assert_string_equal(state->markers[0].text, "set lr 0.06");
+    static const bool quiet[] = {true, false, false, false, false};
+    assert_int_equal(state->log_count, before + 5);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(state->log[before + i].quiet, quiet[i]);
+    state_free(state);
+}
+
 /* A console may be connected, and hold control, before its run says that it starts. */
 static void control_is_of_a_connection(void **context) {
     (void)context;
@@ -449,6 +474,7 @@ int main(void) {
         cmocka_unit_test(a_rewind_brings_back_the_step_before_the_wrong_rule),
         cmocka_unit_test(a_wrong_rule_comes_and_goes_with_its_command),
         cmocka_unit_test(many_wrong_rules_stay_bounded),
+        cmocka_unit_test(screens_are_quiet),
         cmocka_unit_test(control_is_of_a_connection),
         cmocka_unit_test(a_score_that_is_not_finite_is_never_the_best),
         cmocka_unit_test(long_runs_stay_bounded_and_keep_their_spikes),
