@@ -173,7 +173,7 @@ test-long:
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all tests
 	$(Q)tests/run --long --bin $(BIN) --build $(B)
 
-tests: $(TEST_BIN) $(FUZZ_BIN) plugins
+tests: $(TEST_BIN) $(FUZZ_BIN) $(CUDA_TESTS) plugins
 
 bench: all
 	$(Q)$(BIN) bench

@@ -78,13 +78,6 @@ size_t conv_tensor_bytes(const struct conv_request *request, enum conv_tensor te
     return 0;
 }
 
-/* More than this an engine may not ask for: as much as the tensors take in float32, and something for the
- * small. */
-static size_t workspace_max(const struct conv_request *request) {
-    const struct op *op = request->op;
-    return ((size_t)64 << 20) + 4 * (size_t)request->images * (shape_size(op->in) + shape_size(op->out));
-}
-
 static void chosen_free(struct chosen *c) {
     if (c->engine.plan)
         engines_free(&c->engine, 1);
@@ -97,7 +90,7 @@ static enum status choose(struct conv_context *context, const struct conv_reques
     struct engine engines[ENGINES_MAX];
     struct engine_wish wish = {.deterministic = request->deterministic,
                                .precision = request->precision,
-                               .workspace_max = workspace_max(request),
+                               .workspace_max = engines_workspace_max(request),
                                .count = request->deterministic ? 1 : CANDIDATES};
     int count = 0, best = 0;
     enum status status = conv_graph_make(request, pass, fused, context->handle, &out->graph);

@@ -49,6 +49,8 @@ CUDA_SRC := $(wildcard kernels/cuda/*.c)
 CUDA_FOUND := $(if $(filter 0,$(CUDA)),,$(if $(cuda_missing),,$(if $(CUDA_SRC),1)))
 
 ifeq ($(CUDA_FOUND),1)
+cuda_rpath := $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(filter-out /usr/lib/ /usr/lib/$(cuda_machine)/,\
+    $(dir $(cuda_libraries)))))
 C := build/cuda
 CUDA_PLUGIN := $(C)/backend_cuda.so
 CUDA_CU := $(wildcard kernels/cuda/*.cu)
@@ -82,11 +84,21 @@ $(C)/includes: kernels/cuda/cuda.mk
 $(CUDA_PLUGIN): $(CUDA_OBJ) $(C)/includes
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@.tmp $(CUDA_OBJ) $(cuda_libraries) -lstdc++ -lm -pthread \
-		$(addprefix -Wl$(comma)-rpath$(comma),$(sort $(filter-out /usr/lib/ /usr/lib/$(cuda_machine)/,$(dir $(cuda_libraries)))))
+		$(cuda_rpath)
 	$(Q)mv $@.tmp $@
 $(B)/backend_cuda.so: $(CUDA_PLUGIN)
 	@mkdir -p $(@D)
 	$(Q)ln -sfn ../cuda/backend_cuda.so $@
 PLUGINS += $(B)/backend_cuda.so
+
+# What cuDNN would do on GPUs that are not here (tests/cuda/test_plans.sh). Other people's libraries are not run
+# under sanitizers.
+ifeq ($(SANITIZE),)
+CUDA_TESTS := $(B)/tests/cuda/plans
+$(B)/tests/cuda/plans.o: CPPFLAGS += $(CUDA_INCLUDES)
+$(B)/tests/cuda/plans: $(B)/tests/cuda/plans.o $(C)/kernels/cuda/cudnn_graph.o $(C)/kernels/cuda/engines.o $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(cuda_libraries) $(cuda_rpath) $(LDLIBS)
+endif
 -include $(shell find $(C) -name '*.d' 2>/dev/null)
 endif

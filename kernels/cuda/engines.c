@@ -2,6 +2,11 @@
 
 #include <stdlib.h>
 
+size_t engines_workspace_max(const struct conv_request *request) {
+    size_t values = shape_size(request->op->in) + shape_size(request->op->out);
+    return ((size_t)64 << 20) + 4 * (size_t)request->images * values;
+}
+
 /* A heuristic's answers: descriptors of configurations of engines. */
 struct answers {
     cudnnBackendDescriptor_t heuristic, *configurations;

@@ -21,6 +21,10 @@ struct engine_wish {
     cudnnBackendDescriptor_t device; /* a description of another GPU, or NULL: the one that is current */
 };
 
+/* What an engine may ask for at most: as much as the tensors take in float32, and something for small ones.
+ */
+size_t engines_workspace_max(const struct conv_request *request);
+
 /* Fill engines[0..*count). Heuristics of mode A are asked first, then cuDNN's fallbacks. Engines that are
  * compiled when they are built (seconds, and a compiler library) are taken only where nothing else is.
  * STATUS_UNSUPPORTED: none fits the wish. Free with engines_free. */
