@@ -15,7 +15,7 @@ enum {
     COLUMNS = 32, /* pixels of a row handled together */
     CHANNELS = 4, /* the most an image can have */
     LANES = COLUMNS * CHANNELS,
-    ROWS = 1024, /* rows summed in 32 bits before they are added up: 1024 * 255 * 255 fits */
+    ROWS = 256, /* rows summed before they are added up: 256 * 255 fits into 16 bits, its squares into 32 */
 };
 
 static const struct {
@@ -105,55 +105,61 @@ struct distortion_draw distort_draw(const struct image_set *set, int64_t sample,
 struct window {
     const uint8_t *first; /* its first value */
     size_t stride;        /* from row to row, in values */
-    int size, channels;
+    int size;
 };
 
+/* What follows is compiled for any processor and for those with wider vectors: the same operations in the
+ * same order, so that both give the same bytes. `channels` is known to the compiler where it is usual. */
+#define PASS static inline __attribute__((always_inline)) void
+
 /* Sums of the values and of their squares for each channel. */
-static void sum_channels(const struct window *w, uint64_t sum[CHANNELS], uint64_t square[CHANNELS]) {
+PASS sum_channels(const struct window *w, const int channels, uint64_t sum[CHANNELS],
+                  uint64_t square[CHANNELS]) {
     memset(sum, 0, CHANNELS * sizeof *sum);
     memset(square, 0, CHANNELS * sizeof *square);
     for (int column = 0; column < w->size; column += COLUMNS)
         for (int row = 0; row < w->size; row += ROWS) {
-            uint32_t lane_sum[LANES] = {0}, lane_square[LANES] = {0};
-            int values = (w->size - column < COLUMNS ? w->size - column : COLUMNS) * w->channels;
+            uint32_t lane_square[LANES] = {0};
+            uint16_t lane_sum[LANES] = {0};
+            int values = (w->size - column < COLUMNS ? w->size - column : COLUMNS) * channels;
             int rows = w->size - row < ROWS ? w->size - row : ROWS;
-            const uint8_t *x = w->first + (size_t)row * w->stride + (size_t)(column * w->channels);
+            const uint8_t *x = w->first + (size_t)row * w->stride + (size_t)(column * channels);
             for (int r = 0; r < rows; r++, x += w->stride)
                 for (int i = 0; i < values; i++) {
-                    lane_sum[i] += x[i];
+                    lane_sum[i] = (uint16_t)(lane_sum[i] + x[i]);
                     lane_square[i] += (uint32_t)(x[i] * x[i]);
                 }
-            for (int i = 0; i < values; i++) {
-                sum[i % w->channels] += lane_sum[i];
-                square[i % w->channels] += lane_square[i];
-            }
+            for (int i = 0; i < values; i += channels)
+                for (int c = 0; c < channels; c++) {
+                    sum[c] += lane_sum[i + c];
+                    square[c] += lane_square[i + c];
+                }
         }
 }
 
-static void reverse_row(uint8_t *restrict to, const uint8_t *restrict from, int size, int channels) {
+PASS reverse_row(uint8_t *restrict to, const uint8_t *restrict from, int size, const int channels) {
     const uint8_t *last = from + (size_t)(size - 1) * (size_t)channels;
     for (int i = 0; i < size; i++, to += channels, last -= channels)
-        for (int c = 0; c < channels; c++)
-            to[c] = last[c];
+        memcpy(to, last, (size_t)channels);
 }
 
 /* out = (x - centre[c]) * scale + offset[c], rows from right to left when `flip`. */
-static void write_values(const struct window *w, bool flip, const float centre[CHANNELS], float scale,
-                         const float offset[CHANNELS], float *restrict out) {
+PASS write_values(const struct window *w, const int channels, bool flip, const float centre[CHANNELS],
+                  float scale, const float offset[CHANNELS], float *restrict out) {
     float centres[LANES], offsets[LANES];
     uint8_t reversed[LANES];
-    for (int i = 0; i < COLUMNS * w->channels; i++) {
-        centres[i] = centre[i % w->channels];
-        offsets[i] = offset[i % w->channels];
-    }
+    for (int i = 0; i < COLUMNS * channels; i += channels)
+        for (int c = 0; c < channels; c++) {
+            centres[i + c] = centre[c];
+            offsets[i + c] = offset[c];
+        }
     for (int row = 0; row < w->size; row++)
         for (int column = 0; column < w->size; column += COLUMNS) {
-            int pixels = w->size - column < COLUMNS ? w->size - column : COLUMNS,
-                values = pixels * w->channels;
+            int pixels = w->size - column < COLUMNS ? w->size - column : COLUMNS, values = pixels * channels;
             int from = flip ? w->size - column - pixels : column;
-            const uint8_t *x = w->first + (size_t)row * w->stride + (size_t)(from * w->channels);
+            const uint8_t *x = w->first + (size_t)row * w->stride + (size_t)(from * channels);
             if (flip) {
-                reverse_row(reversed, x, pixels, w->channels);
+                reverse_row(reversed, x, pixels, channels);
                 x = reversed;
             }
             for (int i = 0; i < values; i++)
@@ -162,15 +168,13 @@ static void write_values(const struct window *w, bool flip, const float centre[C
         }
 }
 
-static void distort(const struct image_set *set, int64_t sample, int size, const struct distortion_draw *draw,
-                    float *out) {
-    int channels = set->shape.c;
+PASS distort_channels(const struct image_set *set, const int channels, int64_t sample, int size,
+                      const struct distortion_draw *draw, float *out) {
     size_t stride = (size_t)set->shape.w * (size_t)channels;
     const uint8_t *image = set->pixels + (size_t)sample * shape_size(set->shape);
-    struct window w = {image + (size_t)draw->top * stride + (size_t)(draw->left * channels), stride, size,
-                       channels};
+    struct window w = {image + (size_t)draw->top * stride + (size_t)(draw->left * channels), stride, size};
     uint64_t sum[CHANNELS], square[CHANNELS];
-    sum_channels(&w, sum, square);
+    sum_channels(&w, channels, sum, square);
     double n = (double)size * size, mean[CHANNELS], all = 0, within = 0, between = 0;
     for (int c = 0; c < channels; c++) {
         mean[c] = (double)sum[c] / n;
@@ -187,7 +191,45 @@ static void distort(const struct image_set *set, int64_t sample, int size, const
         centre[c] = (float)mean[c];
         offset[c] = (float)((mean[c] - all) / divisor);
     }
-    write_values(&w, draw->flip, centre, (float)(contrast / divisor), offset, out);
+    write_values(&w, channels, draw->flip, centre, (float)(contrast / divisor), offset, out);
+}
+
+PASS distort_inline(const struct image_set *set, int64_t sample, int size, const struct distortion_draw *draw,
+                    float *out) {
+    switch (set->shape.c) {
+    case 1:
+        distort_channels(set, 1, sample, size, draw, out);
+        break;
+    case 3:
+        distort_channels(set, 3, sample, size, draw, out);
+        break;
+    default:
+        distort_channels(set, set->shape.c, sample, size, draw, out);
+    }
+}
+
+static void distort_any(const struct image_set *set, int64_t sample, int size,
+                        const struct distortion_draw *draw, float *out) {
+    distort_inline(set, sample, size, draw, out);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void distort_avx2(const struct image_set *set, int64_t sample,
+                                                         int size, const struct distortion_draw *draw,
+                                                         float *out) {
+    distort_inline(set, sample, size, draw, out);
+}
+#endif
+
+static void distort(const struct image_set *set, int64_t sample, int size, const struct distortion_draw *draw,
+                    float *out) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        distort_avx2(set, sample, size, draw, out);
+        return;
+    }
+#endif
+    distort_any(set, sample, size, draw, out);
 }
 
 void distort_training(const struct image_set *set, int64_t sample, int size, unsigned distortions,

@@ -137,6 +137,20 @@ static void odd_images(void **state) {
     check_set((struct shape){5, 5, 3}, 1, 0, 255);
 }
 
+/* So tall and bright that the sums of a column pass 16 bits more than once. */
+static void tall_images(void **state) {
+    (void)state;
+    enum { SIDE = 530 };
+    static float found[SIDE * SIDE];
+    static double expected[SIDE * SIDE];
+    struct image_set set = make_set((struct shape){SIDE, SIDE, 1}, 1, 250, 255);
+    struct distortion_draw centre = {.contrast = 1};
+    by_hand(&set, 0, SIDE, centre, expected);
+    distort_evaluation(&set, 0, SIDE, found);
+    compare(found, expected, SIDE * SIDE);
+    free_set(&set);
+}
+
 /* Little or no difference between the pixels: the deviation is held at 1/sqrt(n). */
 static void flat_images(void **state) {
     (void)state;
@@ -223,6 +237,7 @@ int main(void) {
         cmocka_unit_test(colour_images),
         cmocka_unit_test(grey_images),
         cmocka_unit_test(odd_images),
+        cmocka_unit_test(tall_images),
         cmocka_unit_test(flat_images),
         cmocka_unit_test(draws_are_spread),
         cmocka_unit_test(draws_do_not_depend_on_each_other),
