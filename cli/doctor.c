@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "cli/session.h"
 #include "datasets/order.h"
 #include "engine/base/memory.h"
@@ -206,8 +207,10 @@ static enum status read_options(int argc, char **argv, struct plan_options *out)
         while (which < ALLOWED && (strncmp(word, "--", 2) != 0 || strcmp(word + 2, allowed[which]) != 0))
             which++;
         if (which == ALLOWED)
-            return status_fail(STATUS_BAD_INPUT, "doctor: there is no option %s; the nearest is --%s", word,
-                               text_nearest(word + strspn(word, "-"), allowed, ALLOWED));
+            return strncmp(word, "--", 2) != 0
+                       ? status_fail(STATUS_BAD_INPUT, "doctor takes no \"%s\"; towerscope doctor --help",
+                                     word)
+                       : options_unknown("doctor: ", word + 2, allowed, ALLOWED);
         if (++i == argc)
             return status_fail(STATUS_BAD_INPUT, "%s needs a value", word);
         bool plan = which == 0;

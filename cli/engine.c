@@ -143,8 +143,11 @@ static enum status take_commands(struct engine *engine) {
     struct trainer *trainer = engine->session.trainer;
     const struct command *scripted;
     struct command command;
-    while ((scripted = script_take(&engine->script, trainer_steps(trainer))))
-        STATUS_TRY(trainer_command(trainer, scripted, NULL));
+    while ((scripted = script_take(&engine->script, trainer_steps(trainer)))) {
+        bool refused = false;
+        STATUS_TRY(trainer_command(trainer, scripted, &refused));
+        engine->script_refused += refused;
+    }
     while (!trainer_stopped(trainer) && hub_take(engine->hub, trainer_steps(trainer), &command))
         STATUS_TRY(apply(engine, &command));
     return STATUS_OK;
@@ -184,6 +187,17 @@ static enum status train(struct engine *engine) {
     }
 }
 
+/* The script's commands whose step did not come: each is told as refused, and the exit code is as it was. */
+static void refuse_rest_of_script(struct engine *engine) {
+    const struct command *command;
+    while ((command = script_take(&engine->script, INT64_MAX))) {
+        char reason[80];
+        snprintf(reason, sizeof reason, "the run ends after step %lld",
+                 (long long)trainer_steps(engine->session.trainer));
+        refuse(engine, command, reason);
+    }
+}
+
 /* Why the loop ended. */
 static void explain(const struct engine *engine, enum status status, struct engine_end *end) {
     const struct trainer *trainer = engine->session.trainer;
@@ -215,6 +229,9 @@ void engine_run(struct engine *engine, struct engine_end *end) {
     if (status != STATUS_OK)
         cli_fail(status);
     explain(engine, status, end);
+    if (end->code == EXIT_DONE && engine->script_refused > 0)
+        end->code = EXIT_REFUSED;
+    refuse_rest_of_script(engine);
     hub_end_commands(engine->hub);
     while (hub_take(engine->hub, INT64_MAX, &command))
         refuse(engine, &command, "the run is over");

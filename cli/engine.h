@@ -20,6 +20,7 @@ struct engine {
     void *context;
     /* made by engine_open */
     struct script script;
+    int script_refused; /* commands of the script, at their step */
     struct run_folder folder;
     bool folder_made; /* now, for this run */
     struct checkpoint_folder checkpoints;
@@ -43,7 +44,9 @@ struct engine_end {
  * a folder that was made now is taken away again; call engine_close all the same. */
 enum status engine_open(struct engine *engine);
 
-/* Train until the run is done, stopped, interrupted by a signal or failed; then save and say goodbye. */
+/* Train until the run is done, stopped, interrupted by a signal or failed; then save and say goodbye. A command
+ * of the script that was refused makes the exit code EXIT_REFUSED when nothing worse happened; one whose step was
+ * not reached is told. */
 void engine_run(struct engine *engine, struct engine_end *end);
 
 void engine_close(struct engine *engine);

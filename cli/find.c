@@ -33,6 +33,9 @@ static bool find_entry(const char *name, char *path, size_t size) {
 enum status find_record(const char *what, const char *runs, char *path, size_t size) {
     struct stat about;
     char tried[PATH_MAX];
+    if (!*what)
+        return status_fail(STATUS_NOT_FOUND,
+                           "the name of the run is empty; `towerscope ls` shows the runs there are");
     snprintf(path, size, "%s", what);
     if (strchr(what, '/') || (!stat(path, &about) && S_ISREG(about.st_mode)))
         return STATUS_OK;

@@ -212,9 +212,9 @@ enum status lesson_open(const char *name, struct lesson *out) {
             out->parts++;
         return STATUS_OK;
     }
-    return status_fail(STATUS_NOT_FOUND,
-                       "there is no lesson \"%s\"; did you mean %s? towerscope lesson lists them", name,
-                       text_nearest(name, names, count));
+    const char *near = text_near(name, names, count);
+    return status_fail(STATUS_NOT_FOUND, "there is no lesson \"%s\"%s%s; towerscope lesson lists them", name,
+                       near ? "; the nearest is " : "", near ? near : "");
 }
 
 void lesson_close(struct lesson *lesson) {

@@ -1,9 +1,13 @@
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "engine/base/text.h"
 
 static const struct subcommand subcommands[] = {
     {"run", command_run, "train in a process of its own, with the console on it"},
@@ -65,8 +69,33 @@ static void hold_standard_descriptors(void) {
             _exit(EXIT_FAILED);
 }
 
-int main(int argc, char **argv) {
-    hold_standard_descriptors();
+static int unknown_command(const char *name) {
+    const char *names[sizeof subcommands / sizeof *subcommands];
+    int count = 0;
+    for (const struct subcommand *s = subcommands; s->name; s++)
+        if (s->sentence)
+            names[count++] = s->name;
+    const char *near = text_near(name, names, count);
+    fprintf(stderr, "towerscope: no command \"%s\"%s%s; towerscope --help lists them\n", name,
+            near ? "; the nearest is " : "", near ? near : "");
+    return EXIT_USAGE;
+}
+
+/* A command has done its work only when what it printed has arrived. A reader that left (EPIPE) wants no
+ * more. */
+static int finish(int code) {
+    bool lost = ferror(stdout) != 0;
+    errno = 0;
+    if (fflush(stdout) != 0 && errno == EPIPE)
+        return code;
+    if (!lost && errno == 0)
+        return code;
+    fprintf(stderr, "towerscope: not all that was to be printed could be written%s%s\n", errno ? ": " : "",
+            errno ? strerror(errno) : "");
+    return code == EXIT_DONE ? EXIT_FAILED : code;
+}
+
+static int run_command(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {
         print_help(stderr);
@@ -83,6 +112,10 @@ int main(int argc, char **argv) {
     for (const struct subcommand *s = subcommands; s->name; s++)
         if (!strcmp(name, s->name))
             return s->main(argc - 1, argv + 1);
-    fprintf(stderr, "towerscope: no command \"%s\"; towerscope --help lists them\n", name);
-    return EXIT_USAGE;
+    return unknown_command(name);
+}
+
+int main(int argc, char **argv) {
+    hold_standard_descriptors();
+    return finish(run_command(argc, argv));
 }

@@ -34,6 +34,12 @@ bool options_given(const struct run_options *options, const char *key) {
     return found && (options->settings.given >> (found - keys) & 1);
 }
 
+enum status options_unknown(const char *where, const char *option, const char *const *names, int count) {
+    const char *near = text_near(option, names, count);
+    return status_fail(STATUS_BAD_INPUT, "%sthere is no option --%s%s%s", where, option,
+                       near ? "; the nearest is --" : "", near ? near : "");
+}
+
 static enum status unknown_option(const char *name) {
     int count;
     const struct setting_key *keys = settings_keys(&count);
@@ -42,14 +48,14 @@ static enum status unknown_option(const char *name) {
         names[i] = keys[i].key;
     for (int i = 0; i < OPTIONS; i++)
         names[count + i] = extra[i].name;
-    return status_fail(STATUS_BAD_INPUT, "there is no option --%s; the nearest is --%s", name,
-                       text_nearest(name, names, count + OPTIONS));
+    return options_unknown("", name, names, count + OPTIONS);
 }
 
 static enum status copy_text(char *to, size_t size, const char *option, const char *value) {
-    if (!*value || strlen(value) >= size)
-        return status_fail(STATUS_BAD_INPUT, "%s: \"%s\" is empty or longer than %zu bytes", option, value,
-                           size - 1);
+    if (!*value)
+        return status_fail(STATUS_BAD_INPUT, "%s is empty", option);
+    if (strlen(value) >= size)
+        return status_fail(STATUS_BAD_INPUT, "%s: \"%s\" is longer than %zu bytes", option, value, size - 1);
     memcpy(to, value, strlen(value) + 1);
     return STATUS_OK;
 }
@@ -72,6 +78,8 @@ static enum status set_pair(struct reading *r, const char *pair) {
 static enum status read_extra(struct reading *r, int which, const char *value) {
     switch (which) {
     case OPTION_CONFIG:
+        if (!*value)
+            return status_fail(STATUS_BAD_INPUT, "--config is empty; give the path of a file of settings");
         return settings_read(&r->file, value);
     case OPTION_SET:
         return set_pair(r, value);
@@ -138,9 +146,10 @@ enum status options_read_word(int argc, char **argv, struct run_options *out, ch
     STATUS_TRY(settings_check(&r.file, "the config file"));
     STATUS_TRY(settings_check(&r.flags, "the command line"));
     if (*r.file.runs && *environment.runs && !*r.flags.runs && strcmp(r.file.runs, environment.runs) != 0)
-        snprintf(out->note, sizeof out->note,
-                 "TOWERSCOPE_RUNS is %s: it goes before runs = %s of the config file (--runs goes before both)",
-                 environment.runs, r.file.runs);
+        snprintf(
+            out->note, sizeof out->note,
+            "TOWERSCOPE_RUNS is %s: it goes before runs = %s of the config file (--runs goes before both)",
+            environment.runs, r.file.runs);
     out->settings = r.file;
     settings_overlay(&out->settings, &environment);
     settings_overlay(&out->settings, &r.flags);
@@ -166,9 +175,11 @@ enum status options_only(const struct run_options *options, const char *command,
         bool wanted = !(options->settings.given >> i & 1);
         for (int k = 0; k < count && !wanted; k++)
             wanted = !strcmp(keys[k], table[i].key);
-        if (!wanted)
-            return status_fail(STATUS_BAD_INPUT, "%s has no option --%s; the nearest is --%s", command,
-                               table[i].key, text_nearest(table[i].key, keys, count));
+        if (!wanted) {
+            char where[80];
+            snprintf(where, sizeof where, "%s: ", command);
+            return options_unknown(where, table[i].key, keys, count);
+        }
     }
     return STATUS_OK;
 }

@@ -23,6 +23,9 @@ enum status options_read_word(int argc, char **argv, struct run_options *out, ch
 enum status options_only(const struct run_options *options, const char *command, const char *const *keys,
                          int count);
 
+/* The refusal of --`option`, with the nearest of names[count] when one is near; `where`: "doctor: ", or "". */
+enum status options_unknown(const char *where, const char *option, const char *const *names, int count);
+
 /* The options, for --help. */
 void options_help(FILE *file);
 

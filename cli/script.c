@@ -62,7 +62,7 @@ static enum status read_lines(const char *path, char *text, struct script *scrip
 enum status script_read(const char *path, struct script *out) {
     *out = (struct script){0};
     char *text;
-    STATUS_TRY(inifile_load(path, &text));
+    STATUS_TRY(inifile_load_any(path, &text));
     enum status status = read_lines(path, text, out);
     free(text);
     if (status != STATUS_OK)

@@ -95,6 +95,9 @@ void session_describe(const struct session *session, FILE *to) {
     struct device_info info;
     char words[5][32];
     const struct dataset *data = session->data;
+    int64_t batch =
+        settings->batch_per_tower > 0 ? settings->batch_per_tower * settings->towers : settings->batch;
+    int64_t images = batch < data->train.count ? batch : data->train.count;
     fprintf(to, "model   %s, %lld parameters, %d x %d x %d in, %d classes out\n", session->model->name,
             (long long)session->model->parameter_total, session->model->input.h, session->model->input.w,
             session->model->input.c, session->model->classes);
@@ -109,11 +112,13 @@ void session_describe(const struct session *session, FILE *to) {
                 "batch   %lld images for each of %lld towers, %lld in all: more towers make the batch larger "
                 "and the "
                 "epoch shorter\n",
-                (long long)settings->batch_per_tower, (long long)settings->towers,
-                (long long)(settings->batch_per_tower * settings->towers));
+                (long long)settings->batch_per_tower, (long long)settings->towers, (long long)batch);
     else
         fprintf(to, "batch   %lld images, shared by %lld towers\n", (long long)settings->batch,
                 (long long)settings->towers);
+    if (images < settings->towers)
+        fprintf(to, "idle    %lld towers: a step has %lld images\n", (long long)(settings->towers - images),
+                (long long)images);
     fprintf(to, "memory  %d towers of %s, %d workers of %s, shared %s, evaluation %s: %s\n", sizes.towers,
             memory_words(sizes.tower_bytes, words[0]), sizes.workers,
             memory_words(sizes.worker_bytes, words[1]), memory_words(sizes.shared_bytes, words[2]),

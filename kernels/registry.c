@@ -109,8 +109,9 @@ enum status device_open_default(int threads, const char *isa, struct device_hand
     for (int i = 0; i < KINDS; i++)
         if (kinds[i].by_default) {
             status = kind_open(&kinds[i], 0, false, threads, isa, out);
-            if (status == STATUS_OK)
-                return STATUS_OK;
+            /* instruction sets are the cpu's: that it can't compute with the one asked for is the answer */
+            if (status == STATUS_OK || (isa && *isa && kinds[i].ops == &cpu_device_ops))
+                return status;
         }
     return status;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ini.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,8 @@ static enum status open_section(struct reader *r, const char *line, size_t lengt
                            (int)length, line);
     const char *name = line + 1;
     size_t size = (size_t)(end - name), after = (size_t)(line + length - end) - 1;
+    if (size == 0)
+        return status_fail(STATUS_BAD_INPUT, "%s:%d: the section [] has no name", ini->file, r->line);
     if (!name_is_plain(name, size))
         return status_fail(STATUS_BAD_INPUT,
                            "%s:%d: \"%.*s\" can't name a section: expected 1 to %d letters, digits or _ - .",
@@ -188,45 +191,71 @@ enum status inifile_parse(const char *file, const char *text, struct inifile *ou
     return r.status;
 }
 
-enum status inifile_load(const char *path, char **text) {
+/* All that can be read from fd, in growing memory; `first` bytes are expected. */
+static enum status read_all(int fd, const char *path, size_t first, char **text) {
+    size_t have = 0, room = first + 1; /* one byte more shows the end */
+    *text = malloc(room + 1);
+    while (*text) {
+        struct pollfd polled = {.fd = fd, .events = POLLIN};
+        ssize_t got = poll(&polled, 1, -1) < 0 ? -1 : read(fd, *text + have, room - have);
+        if (got < 0 && errno == EAGAIN)
+            continue;
+        if (got < 0 && errno == EINTR)
+            return status_fail(STATUS_INTERRUPTED, "%s: interrupted before its end was read", path);
+        if (got < 0)
+            return status_fail(STATUS_IO, "%s: %s", path, strerror(errno));
+        have += (size_t)got;
+        if (have > INIFILE_BYTES_MAX)
+            return status_fail(STATUS_BAD_INPUT, "%s: more than %d bytes: expected a text of at most that",
+                               path, INIFILE_BYTES_MAX);
+        (*text)[have] = 0;
+        if (got == 0)
+            return strlen(*text) == have
+                       ? STATUS_OK
+                       : status_fail(STATUS_BAD_INPUT, "%s: a zero byte in it: is this a text file?", path);
+        if (have < room)
+            continue;
+        room *= 2;
+        char *more = realloc(*text, room + 1);
+        if (!more)
+            break;
+        *text = more;
+    }
+    return status_fail(STATUS_NO_MEMORY, "%s: no memory to read it", path);
+}
+
+static enum status load(const char *path, bool any, char **text) {
     *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
+    int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block: poll() can be interrupted */
     if (fd < 0)
         return status_fail(errno == ENOENT || errno == ENOTDIR ? STATUS_NOT_FOUND : STATUS_IO, "%s: %s", path,
                            strerror(errno));
     enum status status = STATUS_OK;
     struct stat about;
-    size_t have = 0;
     if (fstat(fd, &about) != 0)
         status = status_fail(STATUS_IO, "%s: %s", path, strerror(errno));
-    else if (!S_ISREG(about.st_mode))
+    else if (any ? S_ISDIR(about.st_mode) : !S_ISREG(about.st_mode))
         status = status_fail(STATUS_BAD_INPUT, "%s: not a file", path);
     else if (about.st_size > INIFILE_BYTES_MAX)
         status = status_fail(STATUS_BAD_INPUT, "%s: %lld bytes: expected a text of at most %d", path,
                              (long long)about.st_size, INIFILE_BYTES_MAX);
-    else if (!(*text = malloc((size_t)about.st_size + 1)))
-        status = status_fail(STATUS_NO_MEMORY, "%s: no memory to read it", path);
-    while (status == STATUS_OK && have < (size_t)about.st_size) {
-        ssize_t got = read(fd, *text + have, (size_t)about.st_size - have);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            status = status_fail(STATUS_IO, "%s: %s", path, strerror(errno));
-        if (got <= 0)
-            break;
-        have += (size_t)got;
-    }
+    else
+        status = read_all(fd, path, (size_t)about.st_size, text);
     close(fd);
-    if (status == STATUS_OK) {
-        (*text)[have] = 0;
-        if (strlen(*text) != have)
-            status = status_fail(STATUS_BAD_INPUT, "%s: a zero byte in it: is this a text file?", path);
-    }
     if (status != STATUS_OK) {
         free(*text);
         *text = NULL;
     }
     return status;
+}
+
+enum status inifile_load(const char *path, char **text) {
+    return load(path, false, text);
+}
+
+enum status inifile_load_any(const char *path, char **text) {
+    return load(path, true, text);
 }
 
 void inifile_free(struct inifile *ini) {

@@ -82,7 +82,7 @@ static int distance(const char *a, const char *b) {
     return rows[m % 3][n];
 }
 
-const char *text_nearest(const char *word, const char *const *names, int count) {
+static const char *nearest_of(const char *word, const char *const *names, int count) {
     const char *nearest = NULL;
     int least = 0;
     for (int i = 0; i < count; i++) {
@@ -96,6 +96,6 @@ const char *text_nearest(const char *word, const char *const *names, int count) 
 }
 
 const char *text_near(const char *word, const char *const *names, int count) {
-    const char *nearest = text_nearest(word, names, count);
+    const char *nearest = nearest_of(word, names, count);
     return nearest && 3 * (size_t)distance(word, nearest) <= strnlen(word, WORD_MAX) ? nearest : NULL;
 }

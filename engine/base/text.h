@@ -16,10 +16,8 @@ bool text_quotient(const char *text, double *out);
 bool text_integer(const char *text, int64_t *out);
 
 /* The one of names[count] that differs from `word` by the fewest letters put in, left out, changed or swapped
- * (the earliest wins a tie); NULL when count is 0. The names are not copied. */
-const char *text_nearest(const char *word, const char *const *names, int count);
-
-/* text_nearest(), or NULL when that differs from `word` by more than a third of the word's letters. */
+ * (the earliest wins a tie); NULL when that is more than a third of the word's letters. The names are not copied.
+ */
 const char *text_near(const char *word, const char *const *names, int count);
 
 #endif

@@ -104,10 +104,11 @@ static enum status check_keys(const struct parser *p, const char *what, const ch
         bool known = false;
         for (int i = 0; i < count && !known; i++)
             known = strcmp(pair->key, keys[i]) == 0;
+        const char *near = known ? NULL : text_near(pair->key, keys, count);
         if (!known)
-            return status_fail(STATUS_BAD_INPUT, "%s:%d: [%s] %s has no setting \"%s\": did you mean %s?",
-                               p->file, pair->line, p->section->name, what, pair->key,
-                               text_nearest(pair->key, keys, count));
+            return status_fail(STATUS_BAD_INPUT, "%s:%d: [%s] %s has no setting \"%s\"%s%s%s", p->file,
+                               pair->line, p->section->name, what, pair->key, near ? ": did you mean " : "",
+                               near ? near : "", near ? "?" : "");
     }
     return STATUS_OK;
 }
@@ -266,9 +267,10 @@ static enum status find_kind(const struct parser *p, const struct layer_kind **o
             *out = &kinds[i];
             return STATUS_OK;
         }
-    return status_fail(STATUS_BAD_INPUT,
-                       "%s:%d: [%s] type = %s: expected conv, pool, lrn or dense; did you mean %s?", p->file,
-                       pair->line, p->section->name, pair->value, text_nearest(pair->value, types, KINDS));
+    const char *near = text_near(pair->value, types, KINDS);
+    return status_fail(STATUS_BAD_INPUT, "%s:%d: [%s] type = %s: expected conv, pool, lrn or dense%s%s%s",
+                       p->file, pair->line, p->section->name, pair->value, near ? "; did you mean " : "",
+                       near ? near : "", near ? "?" : "");
 }
 
 static enum status parse_layer(struct parser *p) {

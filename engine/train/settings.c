@@ -55,7 +55,7 @@ static const struct setting_key keys[] = {
     {"resume", FLAG(resume), ANY, PASS, "", NULL, "go on from the newest checkpoint of the run NAME"},
     {"threads", INTEGER(threads), CLOSED(0, 4096), KEEP, "N", "0", "of the processor; 0: one for each it has"},
     {"precision", CHOICE(precision), ANY, KEEP, "f32|tf32|bf16", "f32", "of matrix products and convolutions"},
-    {"isa", TEXT(isa), ANY, KEEP, "NAME", NULL, "avx512, avx2 or plain (default: the best there is)"},
+    {"isa", CHOICE(isa), ANY, KEEP, "avx512|avx2|plain", NULL, "vectors of the processor (default: the widest it has)"},
     {"deterministic", FLAG(deterministic), ANY, KEEP, "", "no", "only kernels that give the same bytes each time"},
     {"runs", TEXT(runs), ANY, PASS, "DIR", "runs", "where run folders are (else $TOWERSCOPE_RUNS)"},
 };
@@ -127,8 +127,11 @@ static enum status unknown_key(const char *where, const char *key) {
     const char *names[KEYS];
     for (int i = 0; i < KEYS; i++)
         names[i] = keys[i].key;
+    const char *near = text_near(key, names, KEYS);
+    if (!near)
+        return status_fail(STATUS_BAD_INPUT, "%s: there is no setting \"%s\"", where, key);
     return status_fail(STATUS_BAD_INPUT, "%s: there is no setting \"%s\"; the nearest is \"%s\"", where, key,
-                       text_nearest(key, names, KEYS));
+                       near);
 }
 
 static enum status out_of_range(const char *where, const struct setting_key *key, const char *value) {

@@ -9,9 +9,23 @@
 #include "engine/wire/record.h"
 #include "engine/wire/state.h"
 
-/* Fold the last `lines` lines; *whole: that was all of the record. */
+/* What an event says of the number of towers from here on; else `before`. */
+static int64_t towers_after(const struct event *event, int64_t before) {
+    switch (event->kind) {
+    case EVENT_RUN_START:
+        return event->run_start.towers;
+    case EVENT_STEP:
+        return event->step.tower_count > 0 ? event->step.tower_count : before;
+    case EVENT_TOWERS:
+        return event->towers.to;
+    default:
+        return before;
+    }
+}
+
+/* Fold the last `lines` lines; *towers: as the last of them leave it; *whole: that was all of the record. */
 static enum status fold_tail(struct record_reader *reader, int64_t lines, struct run_state *state,
-                             bool *whole) {
+                             int64_t *towers, bool *whole) {
     int64_t offset;
     struct arena arena = {0};
     struct event event;
@@ -19,6 +33,7 @@ static enum status fold_tail(struct record_reader *reader, int64_t lines, struct
     STATUS_TRY(record_seek(reader, offset));
     enum status status;
     while ((status = record_next(reader, -1, &arena, &event)) == STATUS_OK) {
+        *towers = towers_after(&event, *towers);
         (void)state_apply(state, &event);
         arena_reset(&arena);
     }
@@ -40,7 +55,6 @@ static void take_state(const struct run_state *state, struct run_summary *out) {
     if (!state->step.kind)
         return;
     out->loss = step->loss;
-    out->towers = step->tower_count > 0 ? step->tower_count : WIRE_UNKNOWN_INT;
 }
 
 enum status run_summary_read(const struct live_run *run, struct run_summary *out) {
@@ -65,7 +79,7 @@ enum status run_summary_read(const struct live_run *run, struct run_summary *out
             status = status_fail(STATUS_NO_MEMORY, "no memory to look at run %s", run->name);
             break;
         }
-        status = fold_tail(reader, lines, state, &whole);
+        status = fold_tail(reader, lines, state, &out->towers, &whole);
         if (status == STATUS_OK)
             take_state(state, out);
         whole = whole || (state->step.kind && (*state->phase || !run->live));

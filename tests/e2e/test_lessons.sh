@@ -29,8 +29,8 @@ tr '\n' ' ' <adding-up | grep -q 'the decay counts once in the average' || fail 
 tr '\n' ' ' <sum-or-mean | grep -q 'a vector 4 times as long, with a cosine of 1' || fail "why a sum is four times the step"
 tr '\n' ' ' <uneven-shards | grep -q 'weighs each tower by its share' || fail "what uneven shards do"
 
-lesson nonsense >out 2>err && fail "a lesson that is not there"
-grep -q 'there is no lesson "nonsense"; did you mean' err || fail "$(cat err)"
+lesson no-scpe >out 2>err && fail "a lesson that is not there"
+grep -q 'there is no lesson "no-scpe"; the nearest is no-scope' err || fail "$(cat err)"
 lesson one-batch two >out 2>err
 [ $? = 2 ] || fail "two names"
 exit $failed

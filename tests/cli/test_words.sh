@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# What the commands answer to a wrong line, a full disk behind standard output, and a script that goes amiss.
+set -u
+cd "$TEST_TMP"
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+# expect CODE WORDS COMMAND...: the exit code, and the words in what it says
+expect() {
+    local code=$1 words=$2
+    shift 2
+    timeout 60 "$TOWERSCOPE" "$@" >out 2>err </dev/null
+    local rc=$?
+    [ $rc = "$code" ] || fail "$*: exit $rc, not $code: $(cat err)"
+    cat out err | grep -qF -- "$words" || fail "$*: \"$words\" is not in: $(cat err)"
+}
+softmax=(--data generated --model softmax --lr 0.01 --eval-every 0)
+
+# ---- the nearest word when one is near, and none when none is
+expect 2 'the nearest is train; ' trian
+expect 2 'no command "frobnicate"; towerscope --help' frobnicate
+expect 2 'the nearest is --momentum' train --momentun 1
+expect 2 'there is no option --frobnicate' train --frobnicate 3
+grep -q nearest err && fail "far-fetched: $(cat err)"
+expect 2 'there is no setting "zzz"' train --set zzz=3
+grep -q nearest err && fail "far-fetched: $(cat err)"
+expect 2 'there is no option --towerz; the nearest is --towers' doctor --towerz 2
+expect 2 'doctor takes no ""' doctor ''
+expect 4 'did you mean softmax?' train --model sofmax
+expect 4 'there are cifar10' train --model qqqqq
+grep -q 'did you mean' err && fail "far-fetched: $(cat err)"
+expect 4 'there is no lesson "foo"; towerscope lesson' lesson foo
+
+# ---- empty words
+expect 2 '--config is empty' train --config ''
+expect 2 '--script is empty' train --script ''
+expect 2 'the name is empty' train ''
+expect 4 'the name of the run is empty' diff '' ''
+expect 4 'the name of the run is empty' replay ''
+printf '[]\nlr = 1\n' >nameless.ini
+expect 2 'nameless.ini:1: the section [] has no name' train --config nameless.ini
+
+# ---- an instruction set that is none, and one that this processor lacks
+expect 2 'avx512|avx2|plain' train --isa foo
+for isa in avx512 avx2; do
+    "$TOWERSCOPE" train "${softmax[@]}" --isa $isa --steps 1 >out 2>err || grep -q "^towerscope: device cpu .*$isa" err ||
+        fail "--isa $isa: $(cat err)"
+done
+
+# ---- towers without images
+expect 0 'idle    5 towers: a step has 3 images' train "${softmax[@]}" --batch 3 --towers 8 --steps 1
+expect 0 'shared by 3 towers' train "${softmax[@]}" --batch 3 --towers 3 --steps 1
+grep -q '^idle' out && fail "no tower is idle: $(cat out)"
+
+# ---- standard output takes no more
+train() { "$TOWERSCOPE" train "${softmax[@]}" "$@"; }
+train full --steps 2 >out 2>err || fail "train: $(cat err)"
+full() {
+    "$TOWERSCOPE" "$@" >/dev/full 2>err
+    local rc=$?
+    [ $rc = 1 ] || fail "$* to a full disk: exit $rc"
+    [ "$(grep -c 'not all that was to be printed could be written: No space left' err)" = 1 ] || fail "$*: $(cat err)"
+}
+full --help
+full --version
+full ls
+full doctor
+full eval full
+full diff full full
+full data show generated
+full train --help
+full train "${softmax[@]}" --steps 2 --log-every 1
+# a reader that left: the run goes on and is whole
+train left --steps 40 --log-every 1 2>err | head -n 1 >out
+[ "${PIPESTATUS[0]}" = 0 ] && [ ! -s err ] || fail "a reader that left: $(cat err)"
+tail -n 1 runs/left/events.jsonl | grep -q '"reason":"done"' || fail "a reader that left ends the run"
+
+# ---- scripts: through a pipe; refused at run time; never reached
+train piped --steps 4 --script <(sleep 0.2; echo '@1 towers 3'; echo '@3 note late') >out 2>err || fail "a pipe: $(cat err)"
+grep -q '"event":"towers".*"to":3' runs/piped/events.jsonl && grep -q '"text":"late"' runs/piped/events.jsonl ||
+    fail "a script through a pipe: $(cat out)"
+expect 1 'zero byte' train "${softmax[@]}" --steps 4 --script <(printf '@1\0')
+expect 1 'not a file' train "${softmax[@]}" --steps 4 --script .
+printf '@1 restore\n@2 note here\n' >session
+train amiss --steps 4 --script session >out 2>err
+rc=$?
+[ $rc = 3 ] || fail "refused at run time: exit $rc: $(cat out err)"
+grep -q 'restore' err || fail "not told which: $(cat out err)"
+grep -q '"text":"here"' runs/amiss/events.jsonl && tail -n 1 runs/amiss/events.jsonl | grep -q '"reason":"done"' ||
+    fail "a refused command ends the script: $(cat out err)"
+printf '@2 note here\n@900 note never\n' >session
+expect 0 'the run ends after step 4' train unreached "${softmax[@]}" --steps 4 --script session
+grep -q '"text":"note never","status":"refused"' runs/unreached/events.jsonl || fail "not recorded: $(grep command runs/unreached/events.jsonl)"
+
+# ---- ls tells the towers that the last command left
+printf '@3 towers 5\n@3 stop\n' >session
+train stopped --steps 9 --script session >out 2>err || fail "stop: $(cat err)"
+expect 0 'ended' ls
+grep -qE '^stopped +ended +3 +5 ' out || fail "towers after a stop: $(cat out)"
+exit $failed
