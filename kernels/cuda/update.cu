@@ -1,0 +1,82 @@
+// One step of SGD with momentum and the moving average of the parameters, in one pass: elements as in
+// kernels/ref/update.c, in double and rounded once; a piece per block.
+#include "kernels/cuda/common.cuh"
+
+namespace {
+
+// The flat buffers; velocity and shadow may be NULL.
+struct flat {
+    const float *average;
+    float *parameters, *velocity, *shadow;
+};
+
+// What is multiplied: the scalars with the clipping done.
+struct factors {
+    double rate, momentum, scale, toward; // toward = 1 - ema_decay
+    bool hold;                            // nothing moves
+};
+
+} // namespace
+
+static __device__ __forceinline__ factors factors_of(const cuda_update_scalars &s, const double *average_norm2) {
+    factors f = {s.learning_rate, s.momentum, s.gradient_scale, 1 - s.ema_decay, false};
+    if (s.clip_norm > 0) {
+        double norm = sqrt(*average_norm2);
+        if (norm > s.clip_norm)
+            f.scale *= s.clip_norm / norm;
+    }
+    f.hold = s.guard && !isfinite(*average_norm2);
+    return f;
+}
+
+// Returns how far the parameter moved; *after is where it stands.
+static __device__ __forceinline__ double update_element(const flat &b, const factors &f, size_t at, double *after) {
+    float before = b.parameters[at];
+    *after = before;
+    if (f.hold)
+        return 0;
+    double m = f.scale * b.average[at];
+    if (b.velocity) {
+        m += f.momentum * b.velocity[at];
+        b.velocity[at] = static_cast<float>(m);
+    }
+    float moved = static_cast<float>(before - f.rate * m);
+    b.parameters[at] = moved;
+    if (b.shadow) {
+        float shadow = b.shadow[at];
+        b.shadow[at] = static_cast<float>(shadow - f.toward * (static_cast<double>(shadow) - moved));
+    }
+    *after = moved;
+    return static_cast<double>(moved) - before;
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    update(const cuda_piece *table, const cuda_update_scalars *scalars, const double *average_norm2, flat buffers,
+           double *parameter_norms2, double *update_norms2) {
+    __shared__ double room[2][WARPS];
+    cuda_piece piece = table[blockIdx.x];
+    factors f = factors_of(*scalars, average_norm2);
+    double norm2 = 0, change_norm2 = 0;
+    for (int element = static_cast<int>(threadIdx.x); element < piece.count; element += THREADS) {
+        double after, change = update_element(buffers, f, static_cast<size_t>(piece.first) + element, &after);
+        norm2 += after * after;
+        change_norm2 += change * change;
+    }
+    norm2 = block_sum(norm2, room[0]);
+    change_norm2 = block_sum(change_norm2, room[1]);
+    if (threadIdx.x == 0) {
+        parameter_norms2[blockIdx.x] = norm2;
+        update_norms2[blockIdx.x] = change_norm2;
+    }
+}
+
+cudaError_t cuda_update(cudaStream_t stream, const struct cuda_piece *table, int pieces,
+                        const struct cuda_update_scalars *scalars, const double *average_norm2, const float *average,
+                        float *parameters, float *velocity, float *shadow, double *parameter_norms2,
+                        double *update_norms2) {
+    if (pieces < 1)
+        return cudaErrorInvalidValue;
+    flat buffers = {average, parameters, velocity, shadow};
+    return LAUNCH(update, dim3(pieces), dim3(THREADS), 0, stream, update, table, scalars, average_norm2, buffers,
+                  parameter_norms2, update_norms2);
+}
