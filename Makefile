@@ -89,6 +89,7 @@ all: $(BIN) plugins
 PLUGINS :=
 comma := ,
 include kernels/cuda/cuda.mk
+include tests/cudasim/cudasim.mk
 plugins: $(PLUGINS)
 
 # ---- compiling
@@ -151,7 +152,7 @@ $(BIN): $(CLI_OBJ) $(LIB)
 
 $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(TEST_OBJ) $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
 $(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter fuzz,$(SANITIZE)),-fsanitize=fuzzer) -o $@ $< $(FUZZ_OBJ) $(LIB) $(LDLIBS)

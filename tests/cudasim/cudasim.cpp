@@ -302,9 +302,9 @@ void run_grid(const char *name, dim3 grid, dim3 block, size_t shared_bytes, cons
     unsigned blocks = grid.x * grid.y * grid.z;
     for (unsigned i = 0; i < blocks; i++) {
         std::unique_ptr<char[]> shared(new char[shared_bytes]); // of its own: ASan sees what lies beside it
-        memset(shared.get(), 0xA5, shared_bytes);
+        memset(shared.get(), 0xFF, shared_bytes);
         if (__start_cudasim_shared)
-            memset(__start_cudasim_shared, 0xA5,
+            memset(__start_cudasim_shared, 0xFF,
                    static_cast<size_t>(__stop_cudasim_shared - __start_cudasim_shared));
         sim.shared = shared.get();
         blockIdx = place_in(in_order(i, blocks), grid);

@@ -7,7 +7,7 @@
 // block and thread: a barrier that not all threads of a block reach, two barriers that threads take for one, a
 // shuffle from a lane outside the mask. Threads and blocks run in ascending order or, with CUDASIM_REVERSE=1 in the
 // environment, in descending order: a kernel that is right gives the same bytes both ways.
-// Shared memory holds 0xA5 bytes when a block begins.
+// Shared memory holds 0xFF bytes (no number) when a block begins.
 //
 // A source keeps to two rules: kernels are launched by launch() of kernels/cuda/common.cuh, and shared memory whose
 // size the launch gives is declared by DYNAMIC_SHARED. Kernels are static functions.

@@ -1,0 +1,31 @@
+# The kernels of kernels/cuda as C++ (cudasim.h), for checks where there is no GPU. SIM_KERNEL_OBJ: to be linked with
+# -lstdc++. Wanted: the toolkit's headers (kernels/cuda/cuda.mk finds them) and g++; without them the tests say so.
+
+SIM_MISSING := $(if $(filter %/cuda_runtime_api.h,$(cuda_headers)),,the headers of the CUDA toolkit (CUDA_HOME)) \
+    $(if $(shell $(CXX) -dumpversion 2>/dev/null),,a C++ compiler (CXX))
+SIM_MISSING := $(strip $(SIM_MISSING))
+SIM_CXXFLAGS := -std=c++17 -Wall -Wextra -Wshadow -Wno-unknown-pragmas $(if $(filter 1,$(WERROR)),-Werror) $(SANFLAGS) \
+    -O2 -g -fPIC -fvisibility=hidden -MMD -MP -pthread -I. -D_GNU_SOURCE $(CUDA_INCLUDES)
+SIM_KERNEL_OBJ := $(patsubst %.cu,$(B)/sim/%.cu.o,$(wildcard kernels/cuda/*.cu)) $(B)/sim/tests/cudasim/cudasim.o
+SIM_TEST_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/cudasim/test_kernels_*.c tests/cudasim/test_shim.c))
+
+$(B)/sim/%.cu.o: %.cu tests/cudasim/cudasim.h
+	@mkdir -p $(@D)
+	$(call say,CXX,$< (simulated))
+	$(Q)$(CXX) $(SIM_CXXFLAGS) -MF $(@:.o=.d) -x c++ -include tests/cudasim/cudasim.h -c $< -o $@
+$(B)/sim/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(SIM_CXXFLAGS) -c $< -o $@
+
+ifeq ($(SIM_MISSING),)
+SIM_TEST_OBJ := $(SIM_KERNEL_OBJ) $(B)/sim/tests/cudasim/faulty.cu.o $(B)/tests/cudasim/room.o
+$(SIM_TEST_BIN:%=%.o): CPPFLAGS += $(CUDA_INCLUDES)
+$(SIM_TEST_BIN): $(SIM_TEST_OBJ)
+$(SIM_TEST_BIN): TEST_OBJ := $(SIM_TEST_OBJ) -lstdc++
+else
+$(SIM_TEST_BIN:%=%.o): $(B)/%.o: tests/cudasim/without.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -DMISSING='"$(SIM_MISSING)"' -c $< -o $@
+endif

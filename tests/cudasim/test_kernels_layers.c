@@ -1,0 +1,300 @@
+/* Kernels of the layers against ref64, one operation each: values and gradients, odd sizes, one image, many
+ * channels, wide and narrow loads, both orders of threads. test-skip-under: thread (fibres) */
+#include "kernels/cuda/kernels.h"
+#include "kernels/registry.h"
+#include "tests/cudasim/room.h"
+#include "tests/support/chain.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/make_op.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void ok(cudaError_t error) {
+    assert_int_equal(error, cudaSuccess);
+}
+
+/* What ref64 gives for an operation. */
+struct expected {
+    double *y, *dx, *parameter;
+};
+
+static double *copy_double(struct device_handle device, const struct guarded *from, size_t count) {
+    double *to = malloc((count + 1) * sizeof *to);
+    assert_non_null(to);
+    device_finish(device);
+    if (count)
+        memcpy(to, from->span.data, count * sizeof *to); /* ref64's memory is the host's */
+    return to;
+}
+
+static struct expected expected_of(const struct op *op, int images, const float *x, const float *parameter,
+                                   const float *dy) {
+    struct device_handle device = {0};
+    struct chain chain;
+    expect_ok(device_open("ref64", 1, NULL, &device), "ref64");
+    expect_ok(chain_open(&chain, device, op, 1, images, true, true, NULL), "a chain of ref64");
+    size_t in = (size_t)images * shape_size(op->in), out = (size_t)images * shape_size(op->out);
+    guarded_write(device, &chain.value[0], x, in);
+    if (parameter)
+        guarded_write(device, &chain.parameter[0], parameter, op_parameter_size(op));
+    chain_run(&chain, chain_forward, "forward");
+    struct expected e = {.y = copy_double(device, &chain.value[1], out)};
+    guarded_write(device, &chain.gradient[1], dy, out);
+    chain_run(&chain, chain_backward, "backward");
+    e.dx = copy_double(device, &chain.gradient[0], in);
+    e.parameter = copy_double(device, &chain.parameter_gradient[0], op_parameter_size(op));
+    chain_close(&chain);
+    device_close(&device);
+    return e;
+}
+
+static void expected_free(struct expected *e) {
+    free(e->y);
+    free(e->dx);
+    free(e->parameter);
+}
+
+/* One operation on some images. shift: bytes that x, y and their gradients lie off a 64-byte border. */
+struct layer {
+    struct op op;
+    int images;
+    size_t shift;
+    bool quantised; /* few different values: ties */
+};
+
+struct buffers {
+    struct room x, y, dx, dy;
+    size_t in, out;
+};
+
+static struct buffers buffers_of(const struct layer *l) {
+    struct buffers b = {.in = (size_t)l->images * shape_size(l->op.in),
+                        .out = (size_t)l->images * shape_size(l->op.out)};
+    b.x = room_normal(b.in, l->shift, 1, 1);
+    b.dy = room_normal(b.out, l->shift, 1, 2);
+    b.y = room_new(b.out * sizeof(float), l->shift);
+    b.dx = room_new(b.in * sizeof(float), l->shift);
+    for (size_t i = 0; l->quantised && i < b.in; i++)
+        ((float *)b.x.data)[i] = rintf(2 * ((float *)b.x.data)[i]) / 2;
+    return b;
+}
+
+static void end_buffers(struct buffers *b) {
+    both_orders_keep("y", b->y.data, b->y.bytes);
+    both_orders_keep("dx", b->dx.data, b->dx.bytes);
+    room_end(&b->x, "x");
+    room_end(&b->y, "y");
+    room_end(&b->dx, "dx");
+    room_end(&b->dy, "dy");
+}
+
+/* ---- bias and ReLU */
+
+static void run_bias_relu(const void *args) {
+    const struct layer *l = args;
+    struct op relu = make_relu(l->op.in);
+    struct buffers b = buffers_of(l);
+    int channels = l->op.in.c;
+    size_t rows = b.in / (size_t)channels;
+    struct room bias = room_normal((size_t)channels, l->shift, 0.3, 3), dbias = room_new((size_t)channels * 4, 0),
+                scratch = room_new(cuda_bias_relu_scratch(rows, channels), 0);
+    struct expected e = expected_of(&l->op, l->images, b.x.data, bias.data, b.dy.data);
+
+    ok(cuda_bias_relu(NULL, b.x.data, bias.data, b.y.data, rows, channels, false));
+    expect_near("bias", b.y.data, e.y, b.out, 1e-7);
+    ok(cuda_bias_relu_backward(NULL, b.dy.data, NULL, b.dx.data, dbias.data, scratch.data, rows, channels));
+    expect_near("bias: dx", b.dx.data, e.dx, b.in, 0);
+    expect_near("bias: db", dbias.data, e.parameter, (size_t)channels, 1e-6);
+    both_orders_keep("bias: db", dbias.data, dbias.bytes);
+    expected_free(&e);
+
+    /* now with the ReLU, in place, where y is what the bias gave */
+    struct room copy = room_new(b.out * sizeof(float), l->shift);
+    memcpy(copy.data, b.y.data, copy.bytes);
+    e = expected_of(&relu, l->images, b.y.data, NULL, b.dy.data);
+    memcpy(b.y.data, b.x.data, b.y.bytes);
+    ok(cuda_bias_relu(NULL, b.y.data, bias.data, b.y.data, rows, channels, true));
+    expect_near("bias and ReLU", b.y.data, e.y, b.out, 0);
+    ok(cuda_bias_relu(NULL, copy.data, NULL, copy.data, rows, channels, true));
+    expect_near("ReLU alone", copy.data, e.y, b.out, 0);
+    struct room in_place = room_normal(b.out, l->shift, 1, 2);
+    memset(b.dx.data, 0xFF, b.dx.bytes);
+    ok(cuda_bias_relu_backward(NULL, b.dy.data, b.y.data, b.dx.data, NULL, NULL, rows, channels));
+    expect_near("ReLU: dx", b.dx.data, e.dx, b.in, 0);
+    ok(cuda_bias_relu_backward(NULL, in_place.data, b.y.data, in_place.data, dbias.data, scratch.data, rows, channels));
+    expect_near("ReLU: dx in place", in_place.data, e.dx, b.in, 0);
+    double *db = calloc((size_t)channels, sizeof *db);
+    assert_non_null(db);
+    for (size_t i = 0; i < b.in; i++)
+        db[i % (size_t)channels] += e.dx[i];
+    expect_near("bias and ReLU: db", dbias.data, db, (size_t)channels, 1e-6);
+    memset(dbias.data, 0xFF, dbias.bytes);
+    ok(cuda_bias_relu_backward(NULL, b.dy.data, b.y.data, NULL, dbias.data, scratch.data, rows, channels));
+    expect_near("bias and ReLU: db alone", dbias.data, db, (size_t)channels, 1e-6);
+    both_orders_keep("bias and ReLU: db", dbias.data, dbias.bytes);
+    free(db);
+    expected_free(&e);
+    room_end(&bias, "bias");
+    room_end(&dbias, "dbias");
+    room_end(&scratch, "scratch");
+    room_end(&copy, "a copy of y");
+    room_end(&in_place, "a gradient in place");
+    end_buffers(&b);
+}
+
+static void test_bias_relu(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {{1, 1, 1},  {1, 1, 10},  {5, 7, 3},    {6, 6, 64},
+                                          {3, 2, 66}, {1, 1, 384}, {1, 2, 1028}, {1, 1, 1500}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int images = 1; images <= 33; images += 16)
+            for (size_t shift = 0; shift <= 4; shift += 4) {
+                struct layer l = {.op = make_bias(shapes[i]), .images = images, .shift = shift};
+                both_orders(run_bias_relu, &l);
+            }
+}
+
+/* More rows than the first pass has blocks for. */
+static void test_bias_of_many_rows(void **state) {
+    (void)state;
+    struct layer l = {.op = make_bias((struct shape){24, 24, 4}), .images = 70};
+    both_orders(run_bias_relu, &l);
+}
+
+/* ---- max pool */
+
+static void run_max_pool(const void *args) {
+    const struct layer *l = args;
+    struct buffers b = buffers_of(l);
+    struct room places = room_new(cuda_max_pool_places(&l->op, l->images), 0);
+    struct expected e = expected_of(&l->op, l->images, b.x.data, NULL, b.dy.data);
+    ok(cuda_max_pool(NULL, &l->op, l->images, b.x.data, b.y.data, NULL));
+    expect_near("max pool for evaluation", b.y.data, e.y, b.out, 0);
+    memset(b.y.data, 0xFF, b.y.bytes);
+    ok(cuda_max_pool(NULL, &l->op, l->images, b.x.data, b.y.data, places.data));
+    expect_near("max pool", b.y.data, e.y, b.out, 0);
+    ok(cuda_max_pool_backward(NULL, &l->op, l->images, b.dy.data, places.data, b.dx.data));
+    expect_near("max pool: dx", b.dx.data, e.dx, b.in, 1e-7);
+    both_orders_keep("places", places.data, places.bytes);
+    expected_free(&e);
+    room_end(&places, "places");
+    end_buffers(&b);
+}
+
+static void test_max_pool(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {{24, 24, 8}, {12, 12, 64}, {7, 5, 3}, {1, 1, 6}, {2, 9, 33}, {3, 3, 300}};
+    static const int windows[][2] = {{3, 2}, {2, 2}, {3, 1}, {5, 3}, {2, 3}, {1, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t w = 0; w < sizeof windows / sizeof *windows; w++)
+            for (int turn = 0; turn < 2; turn++) {
+                struct layer l = {.op = make_max_pool(shapes[i], windows[w][0], windows[w][1]),
+                                  .images = turn ? 3 : 1,
+                                  .shift = turn && w < 2 ? 4 : 0,
+                                  .quantised = turn};
+                both_orders(run_max_pool, &l);
+            }
+}
+
+/* What is not a number wins, wherever it stands, and is passed on; infinities are numbers. */
+static void test_max_pool_not_a_number(void **state) {
+    (void)state;
+    struct op op = make_max_pool((struct shape){4, 4, 4}, 3, 2);
+    struct room x = room_normal(64, 0, 1, 9), y = room_new(16 * sizeof(float), 0);
+    float *value = x.data, *found = y.data;
+    value[4 * 5 + 1] = NAN;       /* row 1, column 1, channel 1: in the first window only */
+    value[4 * 10 + 2] = INFINITY; /* row 2, column 2: in all */
+    for (int i = 0; i < 16; i++)
+        value[4 * i + 3] = -INFINITY;
+    ok(cuda_max_pool(NULL, &op, 1, x.data, y.data, NULL));
+    for (int i = 0; i < 4; i++) {
+        assert_true(isnan(found[4 * i + 1]) == (i == 0));
+        assert_true(found[4 * i + 2] == INFINITY);
+        assert_true(found[4 * i + 3] == -INFINITY);
+    }
+    room_end(&x, "x");
+    room_end(&y, "y");
+}
+
+static void test_max_pool_refused(void **state) {
+    (void)state;
+    float value = 0;
+    struct op op = make_max_pool((struct shape){40, 40, 1}, 17, 17); /* 289 places do not fit into a byte */
+    assert_int_equal(cuda_max_pool(NULL, &op, 1, &value, &value, NULL), cudaErrorInvalidValue);
+    assert_int_equal(cuda_max_pool_backward(NULL, &op, 1, &value, &value, &value), cudaErrorInvalidValue);
+}
+
+/* ---- local response normalisation */
+
+static void run_lrn(const void *args) {
+    const struct layer *l = args;
+    struct buffers b = buffers_of(l);
+    int channels = l->op.in.c;
+    size_t pixels = b.in / (size_t)channels;
+    struct expected e = expected_of(&l->op, l->images, b.x.data, NULL, b.dy.data);
+    ok(cuda_lrn(NULL, &l->op.lrn, pixels, channels, b.x.data, b.y.data));
+    expect_near("LRN", b.y.data, e.y, b.out, 2.5e-7);
+    ok(cuda_lrn_backward(NULL, &l->op.lrn, pixels, channels, b.x.data, b.dy.data, b.dx.data));
+    expect_near("LRN: dx", b.dx.data, e.dx, b.in, 3e-7);
+    expected_free(&e);
+    end_buffers(&b);
+}
+
+static void test_lrn(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {{12, 12, 64}, {1, 1, 1}, {3, 5, 7}, {2, 2, 66}, {1, 3, 4}, {1, 1, 1100}};
+    static const struct op_lrn settings[] = {
+        {4, 1, 0.001 / 9, 0.75}, {4, 1, 0.3, 0.75}, {1, 2, 0.5, 0.6}, {0, 1, 1, 1}, {7, 1.5, 0.2, 0.5}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
+            const struct op_lrn *lrn = &settings[s];
+            struct layer l = {.op = make_lrn(shapes[i], lrn->radius, lrn->bias, lrn->alpha, lrn->beta),
+                              .images = s % 2 ? 1 : 3,
+                              .shift = s == 1 ? 4 : 0};
+            both_orders(run_lrn, &l);
+        }
+}
+
+static void test_lrn_refused(void **state) {
+    (void)state;
+    float value = 0;
+    struct op_lrn lrn = {4, 1, 0.1, 0.75};
+    assert_int_equal(cuda_lrn_backward(NULL, &lrn, 1, 100000, &value, &value, &value), cudaErrorInvalidValue);
+}
+
+/* ---- transpose */
+
+static void run_transpose(const void *args) {
+    const int *size = args;
+    size_t rows = (size_t)size[0], columns = (size_t)size[1];
+    struct room from = room_normal(rows * columns, 0, 1, 5), to = room_new(rows * columns * sizeof(float), 0);
+    ok(cuda_transpose(NULL, from.data, to.data, rows, columns));
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            assert_true(((float *)to.data)[c * rows + r] == ((float *)from.data)[r * columns + c]);
+    room_end(&from, "a matrix");
+    room_end(&to, "its transpose");
+}
+
+static void test_transpose(void **state) {
+    (void)state;
+    static const int sizes[][2] = {{1, 1}, {75, 64}, {33, 31}, {1, 100}, {100, 1}, {32, 64}, {1600, 64}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        both_orders(run_transpose, sizes[i]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bias_relu),
+        cmocka_unit_test(test_bias_of_many_rows),
+        cmocka_unit_test(test_max_pool),
+        cmocka_unit_test(test_max_pool_not_a_number),
+        cmocka_unit_test(test_max_pool_refused),
+        cmocka_unit_test(test_lrn),
+        cmocka_unit_test(test_lrn_refused),
+        cmocka_unit_test(test_transpose),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
