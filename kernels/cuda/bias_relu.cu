@@ -1,5 +1,5 @@
-// Bias and ReLU in one pass, and backwards: the ReLU's mask and the bias' gradient in one pass, then the sum of
-// its parts. A thread stays with its channels and walks down the rows.
+// Bias and ReLU in one pass, and backwards: the ReLU's mask and the bias' gradient in one pass, then the sum
+// of its parts. A thread stays with its channels and walks down the rows.
 #include "kernels/cuda/common.cuh"
 
 namespace {
@@ -14,7 +14,8 @@ enum { MOST_BLOCKS = 1024, ROWS_OF_BLOCK = 32 };
 grid grid_of(size_t rows, int packs_of_row, size_t row_blocks) {
     int x = packs_of_row < THREADS ? packs_of_row : THREADS, y = THREADS / x;
     (void)rows;
-    return {dim3(static_cast<unsigned>(row_blocks), static_cast<unsigned>(divide_up(packs_of_row, x))), dim3(x, y)};
+    return {dim3(static_cast<unsigned>(row_blocks), static_cast<unsigned>(divide_up(packs_of_row, x))),
+            dim3(x, y)};
 }
 
 // Of the gradient's first pass. It must not hang on how wide loads are: the scratch memory's size follows.
@@ -46,7 +47,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 template <int N>
 static __global__ void __launch_bounds__(THREADS)
-    bias_relu_backward(const float *dy, const float *y, float *dx, float *partial, size_t rows, int channels) {
+    bias_relu_backward(const float *dy, const float *y, float *dx, float *partial, size_t rows,
+                       int channels) {
     __shared__ float sums[THREADS * N];
     int x = static_cast<int>(threadIdx.x), columns = static_cast<int>(blockDim.x) * N;
     int channel = static_cast<int>(blockIdx.y) * columns + x * N;
@@ -71,7 +73,8 @@ static __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < N; i++)
         sums[static_cast<int>(threadIdx.y) * columns + x * N + i] = sum[i];
     __syncthreads();
-    int thread = static_cast<int>(threadIdx.y * blockDim.x) + x, threads = static_cast<int>(blockDim.x * blockDim.y);
+    int thread = static_cast<int>(threadIdx.y * blockDim.x) + x,
+        threads = static_cast<int>(blockDim.x * blockDim.y);
     for (int c = thread; c < columns; c += threads) {
         float total = 0;
         for (unsigned r = 0; r < blockDim.y; r++)
@@ -112,16 +115,16 @@ cudaError_t cuda_bias_relu(cudaStream_t stream, const float *x, const float *bia
     grid g = grid_of(rows, packs_of_row, 1);
     size_t blocks = divide_up(rows, 4 * g.threads.y);
     g.blocks.x = static_cast<unsigned>(blocks > 4 * MOST_BLOCKS ? 4 * MOST_BLOCKS : blocks);
-    return LAUNCH(bias_relu, g.blocks, g.threads, 0, stream, wide ? bias_relu<4> : bias_relu<1>, x, bias, y, rows,
-                  channels, relu);
+    return LAUNCH(bias_relu, g.blocks, g.threads, 0, stream, wide ? bias_relu<4> : bias_relu<1>, x, bias, y,
+                  rows, channels, relu);
 }
 
 size_t cuda_bias_relu_scratch(size_t rows, int channels) {
     return row_blocks(rows) * static_cast<size_t>(channels) * sizeof(float);
 }
 
-cudaError_t cuda_bias_relu_backward(cudaStream_t stream, const float *dy, const float *y, float *dx, float *dbias,
-                                    void *scratch, size_t rows, int channels) {
+cudaError_t cuda_bias_relu_backward(cudaStream_t stream, const float *dy, const float *y, float *dx,
+                                    float *dbias, void *scratch, size_t rows, int channels) {
     if (rows < 1 || channels < 1 || (dbias && !scratch))
         return cudaErrorInvalidValue;
     if (!dbias && !dx)
@@ -131,9 +134,10 @@ cudaError_t cuda_bias_relu_backward(cudaStream_t stream, const float *dy, const 
     size_t blocks = row_blocks(rows);
     grid g = grid_of(rows, channels / (wide ? 4 : 1), blocks);
     CUDA_TRY(LAUNCH(bias_relu_backward, g.blocks, g.threads, 0, stream,
-                    wide ? bias_relu_backward<4> : bias_relu_backward<1>, dy, y, dx, partial, rows, channels));
+                    wide ? bias_relu_backward<4> : bias_relu_backward<1>, dy, y, dx, partial, rows,
+                    channels));
     if (!dbias)
         return cudaSuccess;
-    return LAUNCH(sum_columns, dim3(static_cast<unsigned>(divide_up(channels, LANES))), dim3(LANES, SUM_ROWS), 0, stream,
-                  sum_columns, partial, static_cast<int>(blocks), channels, dbias);
+    return LAUNCH(sum_columns, dim3(static_cast<unsigned>(divide_up(channels, LANES))), dim3(LANES, SUM_ROWS),
+                  0, stream, sum_columns, partial, static_cast<int>(blocks), channels, dbias);
 }

@@ -1,5 +1,5 @@
-// The towers' gradients, added up in tower order, and what is measured of them; sums as in kernels/ref/combine.c:
-// in double, one per piece (a block each), which the last two functions add up.
+// The towers' gradients, added up in tower order, and what is measured of them; sums as in
+// kernels/ref/combine.c: in double, one per piece (a block each), which the last two functions add up.
 #include "kernels/cuda/common.cuh"
 
 namespace {
@@ -24,7 +24,8 @@ __device__ __forceinline__ piece_reader reader_of(const cuda_piece &piece, const
     return {parameters, static_cast<size_t>(piece.first), piece.count, piece.weight_decay};
 }
 
-// Leave each warp's sum of a tower's values in `room`; after the barrier one thread per tower adds the warps'.
+// Leave each warp's sum of a tower's values in `room`; after the barrier one thread per tower adds the
+// warps'.
 __device__ __forceinline__ void put_warp_sum(double value, double *room) {
     value = warp_sum(value);
     if (threadIdx.x % LANES == 0)
@@ -45,8 +46,8 @@ __device__ __forceinline__ void write_tower_sums(const double (*room)[WARPS], in
 } // namespace
 
 static __global__ void __launch_bounds__(THREADS)
-    combine(const cuda_piece *table, int pieces, int towers, const float *const *gradients, const double *weights,
-            const float *parameters, float *sum, double *norms2) {
+    combine(const cuda_piece *table, int pieces, int towers, const float *const *gradients,
+            const double *weights, const float *parameters, float *sum, double *norms2) {
     __shared__ double room[TOWERS_AT_ONCE][WARPS];
     piece_reader piece = reader_of(table[blockIdx.x], parameters);
     double total[PER_THREAD] = {};
@@ -123,20 +124,22 @@ static __device__ __forceinline__ void sum_range(const double *sums, size_t begi
 }
 
 static __global__ void __launch_bounds__(THREADS) sum_pieces(const double *sums, int pieces, double *out) {
-    sum_range(sums, static_cast<size_t>(blockIdx.x) * pieces, static_cast<size_t>(blockIdx.x + 1) * pieces, out);
+    sum_range(sums, static_cast<size_t>(blockIdx.x) * pieces, static_cast<size_t>(blockIdx.x + 1) * pieces,
+              out);
 }
 
-static __global__ void __launch_bounds__(THREADS) sum_segments(const double *sums, const int *begin, double *out) {
+static __global__ void __launch_bounds__(THREADS)
+    sum_segments(const double *sums, const int *begin, double *out) {
     sum_range(sums, static_cast<size_t>(begin[blockIdx.x]), static_cast<size_t>(begin[blockIdx.x + 1]), out);
 }
 
 cudaError_t cuda_combine(cudaStream_t stream, const struct cuda_piece *table, int pieces, int towers,
-                         const float *const *gradients, const double *weights, const float *parameters, float *sum,
-                         double *norms2) {
+                         const float *const *gradients, const double *weights, const float *parameters,
+                         float *sum, double *norms2) {
     if (pieces < 1 || towers < 1)
         return cudaErrorInvalidValue;
-    return LAUNCH(combine, dim3(pieces), dim3(THREADS), 0, stream, combine, table, pieces, towers, gradients, weights,
-                  parameters, sum, norms2);
+    return LAUNCH(combine, dim3(pieces), dim3(THREADS), 0, stream, combine, table, pieces, towers, gradients,
+                  weights, parameters, sum, norms2);
 }
 
 cudaError_t cuda_dots(cudaStream_t stream, const struct cuda_piece *table, int pieces, int towers,
@@ -144,8 +147,8 @@ cudaError_t cuda_dots(cudaStream_t stream, const struct cuda_piece *table, int p
                       const float *average, double *dots, double *average_norms2) {
     if (pieces < 1 || towers < 0)
         return cudaErrorInvalidValue;
-    return LAUNCH(dots_with_average, dim3(pieces), dim3(THREADS), 0, stream, dots_with_average, table, pieces, towers,
-                  gradients, weights, parameters, average, dots, average_norms2);
+    return LAUNCH(dots_with_average, dim3(pieces), dim3(THREADS), 0, stream, dots_with_average, table, pieces,
+                  towers, gradients, weights, parameters, average, dots, average_norms2);
 }
 
 cudaError_t cuda_sum_pieces(cudaStream_t stream, const double *sums, int rows, int pieces, double *out) {
@@ -154,7 +157,8 @@ cudaError_t cuda_sum_pieces(cudaStream_t stream, const double *sums, int rows, i
     return LAUNCH(sum_pieces, dim3(rows), dim3(THREADS), 0, stream, sum_pieces, sums, pieces, out);
 }
 
-cudaError_t cuda_sum_segments(cudaStream_t stream, const double *sums, const int *begin, int segments, double *out) {
+cudaError_t cuda_sum_segments(cudaStream_t stream, const double *sums, const int *begin, int segments,
+                              double *out) {
     if (segments < 1)
         return cudaErrorInvalidValue;
     return LAUNCH(sum_segments, dim3(segments), dim3(THREADS), 0, stream, sum_segments, sums, begin, out);

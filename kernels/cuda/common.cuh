@@ -1,7 +1,7 @@
 // What the kernels share: launching, loads of several values at once, sums over a block in a fixed order.
 //
-// Every .cu file is compiled twice: by nvcc, and as C++ behind tests/cudasim/cudasim.h. Kernels are static, are
-// launched by LAUNCH and declare shared memory of a size given at launch by DYNAMIC_SHARED.
+// Every .cu file is compiled twice: by nvcc, and as C++ behind tests/cudasim/cudasim.h. Kernels are static,
+// are launched by LAUNCH and declare shared memory of a size given at launch by DYNAMIC_SHARED.
 #ifndef TOWERSCOPE_KERNELS_CUDA_COMMON_CUH
 #define TOWERSCOPE_KERNELS_CUDA_COMMON_CUH
 
@@ -42,12 +42,12 @@ static cudaError_t launch(const char *, dim3 grid, dim3 block, size_t shared_byt
 
 enum { LANES = 32, THREADS = 256, WARPS = THREADS / LANES };
 
-static inline size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
+static inline size_t divide_up(size_t a, size_t b) {
+    return (a + b - 1) / b;
+}
 
 // N values that are moved by one instruction where N * sizeof(T) is 4, 8 or 16.
-template <class T, int N> struct alignas(sizeof(T) * N) pack {
-    T at[N];
-};
+template <class T, int N> struct alignas(sizeof(T) * N) pack { T at[N]; };
 
 template <int N, class T> static __device__ __forceinline__ pack<T, N> load(const T *from) {
     return *reinterpret_cast<const pack<T, N> *>(from);
@@ -69,8 +69,8 @@ template <class T> static __device__ __forceinline__ T warp_sum(T value) {
     return value;
 }
 
-// The sum over a block of THREADS threads (1-D), in thread 0: each warp's, then the warps' in order. All threads
-// call it; `room` may be used again after the next barrier.
+// The sum over a block of THREADS threads (1-D), in thread 0: each warp's, then the warps' in order. All
+// threads call it; `room` may be used again after the next barrier.
 static __device__ __forceinline__ double block_sum(double value, double (&room)[WARPS]) {
     value = warp_sum(value);
     if (threadIdx.x % LANES == 0)

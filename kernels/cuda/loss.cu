@@ -12,9 +12,10 @@ static __device__ __forceinline__ float warp_largest(float value) {
 
 // exp and log are made in double as in ref: there are few, and the loss is what people look at.
 static __global__ void __launch_bounds__(THREADS)
-    softmax_loss(int images, int classes, const float *logits, const int32_t *labels, double scale, float *losses,
-                 float *probabilities, float *dlogits) {
-    int image = static_cast<int>(blockIdx.x * WARPS + threadIdx.x / LANES), lane = static_cast<int>(threadIdx.x % LANES);
+    softmax_loss(int images, int classes, const float *logits, const int32_t *labels, double scale,
+                 float *losses, float *probabilities, float *dlogits) {
+    int image = static_cast<int>(blockIdx.x * WARPS + threadIdx.x / LANES),
+        lane = static_cast<int>(threadIdx.x % LANES);
     if (image >= images)
         return; // the whole warp
     const float *row = logits + static_cast<size_t>(image) * classes;
@@ -46,6 +47,7 @@ cudaError_t cuda_softmax_loss(cudaStream_t stream, int images, int classes, cons
                               float *dlogits) {
     if (images < 1 || classes < 1)
         return cudaErrorInvalidValue;
-    return LAUNCH(softmax_loss, dim3(static_cast<unsigned>(divide_up(images, WARPS))), dim3(THREADS), 0, stream, softmax_loss,
-                  images, classes, logits, labels, scale, losses, probabilities, dlogits);
+    return LAUNCH(softmax_loss, dim3(static_cast<unsigned>(divide_up(images, WARPS))), dim3(THREADS), 0,
+                  stream, softmax_loss, images, classes, logits, labels, scale, losses, probabilities,
+                  dlogits);
 }

@@ -1,5 +1,5 @@
-// Local response normalisation over channels (formulas: kernels/ref/lrn.c). A block takes whole pixels; what the
-// channels of a pixel want of each other goes through shared memory, in rows with zeros at both ends.
+// Local response normalisation over channels (formulas: kernels/ref/lrn.c). A block takes whole pixels; what
+// the channels of a pixel want of each other goes through shared memory, in rows with zeros at both ends.
 #include "kernels/cuda/common.cuh"
 
 namespace {
@@ -42,7 +42,8 @@ static __global__ void __launch_bounds__(THREADS)
     lrn_forward(lrn l, size_t pixels, int pixels_of_block, const float *x, float *y) {
     DYNAMIC_SHARED(float, room);
     size_t first = static_cast<size_t>(blockIdx.x) * pixels_of_block;
-    int here = pixels - first < static_cast<size_t>(pixels_of_block) ? static_cast<int>(pixels - first) : pixels_of_block;
+    int here = pixels - first < static_cast<size_t>(pixels_of_block) ? static_cast<int>(pixels - first)
+                                                                     : pixels_of_block;
     float *rows = begin_rows(l, room, here);
     int row_packs = l.channels / N, items = here * row_packs;
     x += first * l.channels;
@@ -65,7 +66,8 @@ static __global__ void __launch_bounds__(THREADS)
     lrn_backward(lrn l, size_t pixels, int pixels_of_block, const float *x, const float *dy, float *dx) {
     DYNAMIC_SHARED(float, room);
     size_t first = static_cast<size_t>(blockIdx.x) * pixels_of_block;
-    int here = pixels - first < static_cast<size_t>(pixels_of_block) ? static_cast<int>(pixels - first) : pixels_of_block;
+    int here = pixels - first < static_cast<size_t>(pixels_of_block) ? static_cast<int>(pixels - first)
+                                                                     : pixels_of_block;
     size_t size = static_cast<size_t>(pixels_of_block) * l.row;
     float *rows = begin_rows(l, room, here), *ratios = begin_rows(l, room + size, here);
     float *scaled = room + 2 * size; // g * N^-beta
@@ -110,7 +112,8 @@ struct lrn_launch {
     size_t shared_bytes;
 };
 
-static bool plan_launch(const struct op_lrn *op, size_t pixels, int channels, bool wide, int rows, lrn_launch *out) {
+static bool plan_launch(const struct op_lrn *op, size_t pixels, int channels, bool wide, int rows,
+                        lrn_launch *out) {
     if (pixels < 1 || channels < 1 || op->radius < 0)
         return false;
     int end = static_cast<int>(divide_up(op->radius, 4)) * 4; // keeps the rows aligned for packs
@@ -133,26 +136,29 @@ static bool plan_launch(const struct op_lrn *op, size_t pixels, int channels, bo
     return blocks <= INT32_MAX;
 }
 
-cudaError_t cuda_lrn(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels, const float *x,
-                     float *y) {
+cudaError_t cuda_lrn(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels,
+                     const float *x, float *y) {
     bool wide = packs<4>(x, channels) && packs<4>(y, channels), usual = op->beta == 0.75;
     lrn_launch a;
     if (!plan_launch(op, pixels, channels, wide, 1, &a))
         return cudaErrorInvalidValue;
-    auto kernel = wide ? usual ? lrn_forward<4, true> : lrn_forward<4, false>
-                       : usual ? lrn_forward<1, true> : lrn_forward<1, false>;
+    auto kernel = wide    ? usual ? lrn_forward<4, true> : lrn_forward<4, false>
+                     : usual ? lrn_forward<1, true>
+                          : lrn_forward<1, false>;
     return LAUNCH(lrn_forward, dim3(a.blocks), dim3(THREADS), a.shared_bytes, stream, kernel, a.l, pixels,
                   a.pixels_of_block, x, y);
 }
 
 cudaError_t cuda_lrn_backward(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels,
                               const float *x, const float *dy, float *dx) {
-    bool wide = packs<4>(x, channels) && packs<4>(dy, channels) && packs<4>(dx, channels), usual = op->beta == 0.75;
+    bool wide = packs<4>(x, channels) && packs<4>(dy, channels) && packs<4>(dx, channels),
+         usual = op->beta == 0.75;
     lrn_launch a;
     if (!plan_launch(op, pixels, channels, wide, 3, &a))
         return cudaErrorInvalidValue;
-    auto kernel = wide ? usual ? lrn_backward<4, true> : lrn_backward<4, false>
-                       : usual ? lrn_backward<1, true> : lrn_backward<1, false>;
+    auto kernel = wide    ? usual ? lrn_backward<4, true> : lrn_backward<4, false>
+                     : usual ? lrn_backward<1, true>
+                          : lrn_backward<1, false>;
     return LAUNCH(lrn_backward, dim3(a.blocks), dim3(THREADS), a.shared_bytes, stream, kernel, a.l, pixels,
                   a.pixels_of_block, x, dy, dx);
 }

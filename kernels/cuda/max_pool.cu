@@ -1,5 +1,5 @@
-// Max pool. One thread makes the outputs (backwards: the inputs) of one pixel's pack of channels. Which value of
-// the window won is kept in a byte: row of the window times its width plus column.
+// Max pool. One thread makes the outputs (backwards: the inputs) of one pixel's pack of channels. Which value
+// of the window won is kept in a byte: row of the window times its width plus column.
 #include "kernels/cuda/common.cuh"
 
 namespace {
@@ -28,8 +28,8 @@ struct place {
 __device__ __forceinline__ place place_of(unsigned item, unsigned rows, unsigned columns, unsigned row_packs,
                                           int pack_size) {
     unsigned pixel = item / row_packs, line = pixel / columns, image = line / rows;
-    return {static_cast<int>(image), static_cast<int>(line - image * rows), static_cast<int>(pixel - line * columns),
-            static_cast<int>(item - pixel * row_packs) * pack_size};
+    return {static_cast<int>(image), static_cast<int>(line - image * rows),
+            static_cast<int>(pixel - line * columns), static_cast<int>(item - pixel * row_packs) * pack_size};
 }
 
 } // namespace
@@ -121,8 +121,9 @@ cudaError_t cuda_max_pool(cudaStream_t stream, const struct op *op, int images, 
     for (int first = 0; first < images; first += piece) {
         int count = images - first < piece ? images - first : piece;
         unsigned items = static_cast<unsigned>(count * out / (wide ? 4 : 1));
-        CUDA_TRY(LAUNCH(max_pool, dim3(static_cast<unsigned>(divide_up(items, THREADS))), dim3(THREADS), 0, stream, kernel,
-                        pool_of(op), items, x + first * in, y + first * out, won ? won + first * out : NULL));
+        CUDA_TRY(LAUNCH(max_pool, dim3(static_cast<unsigned>(divide_up(items, THREADS))), dim3(THREADS), 0,
+                        stream, kernel, pool_of(op), items, x + first * in, y + first * out,
+                        won ? won + first * out : NULL));
     }
     return cudaSuccess;
 }
@@ -139,9 +140,9 @@ cudaError_t cuda_max_pool_backward(cudaStream_t stream, const struct op *op, int
     for (int first = 0; first < images; first += piece) {
         int count = images - first < piece ? images - first : piece;
         unsigned items = static_cast<unsigned>(count * in / (wide ? 4 : 1));
-        CUDA_TRY(LAUNCH(max_pool_backward, dim3(static_cast<unsigned>(divide_up(items, THREADS))), dim3(THREADS), 0, stream,
-                        wide ? max_pool_backward<4> : max_pool_backward<1>, pool_of(op), items, dy + first * out,
-                        won + first * out, dx + first * in));
+        CUDA_TRY(LAUNCH(max_pool_backward, dim3(static_cast<unsigned>(divide_up(items, THREADS))),
+                        dim3(THREADS), 0, stream, wide ? max_pool_backward<4> : max_pool_backward<1>,
+                        pool_of(op), items, dy + first * out, won + first * out, dx + first * in));
     }
     return cudaSuccess;
 }

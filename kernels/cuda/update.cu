@@ -18,7 +18,8 @@ struct factors {
 
 } // namespace
 
-static __device__ __forceinline__ factors factors_of(const cuda_update_scalars &s, const double *average_norm2) {
+static __device__ __forceinline__ factors factors_of(const cuda_update_scalars &s,
+                                                     const double *average_norm2) {
     factors f = {s.learning_rate, s.momentum, s.gradient_scale, 1 - s.ema_decay, false};
     if (s.clip_norm > 0) {
         double norm = sqrt(*average_norm2);
@@ -30,7 +31,8 @@ static __device__ __forceinline__ factors factors_of(const cuda_update_scalars &
 }
 
 // Returns how far the parameter moved; *after is where it stands.
-static __device__ __forceinline__ double update_element(const flat &b, const factors &f, size_t at, double *after) {
+static __device__ __forceinline__ double update_element(const flat &b, const factors &f, size_t at,
+                                                        double *after) {
     float before = b.parameters[at];
     *after = before;
     if (f.hold)
@@ -51,8 +53,8 @@ static __device__ __forceinline__ double update_element(const flat &b, const fac
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    update(const cuda_piece *table, const cuda_update_scalars *scalars, const double *average_norm2, flat buffers,
-           double *parameter_norms2, double *update_norms2) {
+    update(const cuda_piece *table, const cuda_update_scalars *scalars, const double *average_norm2,
+           flat buffers, double *parameter_norms2, double *update_norms2) {
     __shared__ double room[2][WARPS];
     cuda_piece piece = table[blockIdx.x];
     factors f = factors_of(*scalars, average_norm2);
@@ -71,12 +73,12 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 cudaError_t cuda_update(cudaStream_t stream, const struct cuda_piece *table, int pieces,
-                        const struct cuda_update_scalars *scalars, const double *average_norm2, const float *average,
-                        float *parameters, float *velocity, float *shadow, double *parameter_norms2,
-                        double *update_norms2) {
+                        const struct cuda_update_scalars *scalars, const double *average_norm2,
+                        const float *average, float *parameters, float *velocity, float *shadow,
+                        double *parameter_norms2, double *update_norms2) {
     if (pieces < 1)
         return cudaErrorInvalidValue;
     flat buffers = {average, parameters, velocity, shadow};
-    return LAUNCH(update, dim3(pieces), dim3(THREADS), 0, stream, update, table, scalars, average_norm2, buffers,
-                  parameter_norms2, update_norms2);
+    return LAUNCH(update, dim3(pieces), dim3(THREADS), 0, stream, update, table, scalars, average_norm2,
+                  buffers, parameter_norms2, update_norms2);
 }

@@ -173,8 +173,8 @@ bool release_block() {
         if (!first)
             first = &t;
         else if (t.line != first->line || strcmp(t.file, first->file) != 0)
-            die(static_cast<unsigned>(&t - sim.threads.data()), "waits at another barrier than the first thread",
-                t.file, t.line);
+            die(static_cast<unsigned>(&t - sim.threads.data()),
+                "waits at another barrier than the first thread", t.file, t.line);
     }
     if (waiting && waiting + ended == sim.threads.size() && ended)
         die(static_cast<unsigned>(first - sim.threads.data()),
@@ -257,11 +257,17 @@ void run_block() {
 
 } // namespace
 
-void *dynamic_shared() { return sim.shared; }
+void *dynamic_shared() {
+    return sim.shared;
+}
 
-unsigned lane() { return sim.current % WARP; }
+unsigned lane() {
+    return sim.current % WARP;
+}
 
-void wait_block(const char *file, int line) { wait(at::BLOCK, 0, file, line); }
+void wait_block(const char *file, int line) {
+    wait(at::BLOCK, 0, file, line);
+}
 
 void wait_warp(unsigned mask, const char *file, int line) {
     sim.threads[sim.current].size = 0;
@@ -285,12 +291,14 @@ void exchange(unsigned mask, void *value, size_t size, unsigned source, const ch
 
 cudaError_t check_launch(dim3 grid, dim3 block, size_t shared_bytes) {
     unsigned long long threads = 1ull * block.x * block.y * block.z;
-    bool good = threads >= 1 && threads <= MOST_THREADS && block.z <= 64 && grid.x >= 1 && grid.x <= INT32_MAX &&
-                grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 && grid.z <= 65535 && shared_bytes <= MOST_SHARED;
+    bool good = threads >= 1 && threads <= MOST_THREADS && block.z <= 64 && grid.x >= 1 &&
+                grid.x <= INT32_MAX && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 && grid.z <= 65535 &&
+                shared_bytes <= MOST_SHARED;
     return good ? cudaSuccess : cudaErrorInvalidConfiguration;
 }
 
-void run_grid(const char *name, dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body) {
+void run_grid(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+              const std::function<void()> &body) {
     std::lock_guard<std::mutex> lock(sim.one_grid);
     const char *reverse = getenv("CUDASIM_REVERSE");
     sim.reverse = reverse && *reverse && *reverse != '0';

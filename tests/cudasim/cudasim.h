@@ -2,15 +2,15 @@
 //
 //     g++ -std=c++17 -x c++ -include tests/cudasim/cudasim.h -c kernels/cuda/NAME.cu
 //
-// Every CUDA thread is a fibre; the blocks of a grid run one after another. The prototypes are those of the real
-// cuda_runtime_api.h, so that they can't drift. What CUDA leaves undefined ends the program here, with the kernel,
-// block and thread: a barrier that not all threads of a block reach, two barriers that threads take for one, a
-// shuffle from a lane outside the mask. Threads and blocks run in ascending order or, with CUDASIM_REVERSE=1 in the
-// environment, in descending order: a kernel that is right gives the same bytes both ways.
-// Shared memory holds 0xFF bytes (no number) when a block begins.
+// Every CUDA thread is a fibre; the blocks of a grid run one after another. The prototypes are those of the
+// real cuda_runtime_api.h, so that they can't drift. What CUDA leaves undefined ends the program here, with
+// the kernel, block and thread: a barrier that not all threads of a block reach, two barriers that threads
+// take for one, a shuffle from a lane outside the mask. Threads and blocks run in ascending order or, with
+// CUDASIM_REVERSE=1 in the environment, in descending order: a kernel that is right gives the same bytes both
+// ways. Shared memory holds 0xFF bytes (no number) when a block begins.
 //
-// A source keeps to two rules: kernels are launched by launch() of kernels/cuda/common.cuh, and shared memory whose
-// size the launch gives is declared by DYNAMIC_SHARED. Kernels are static functions.
+// A source keeps to two rules: kernels are launched by launch() of kernels/cuda/common.cuh, and shared memory
+// whose size the launch gives is declared by DYNAMIC_SHARED. Kernels are static functions.
 #ifndef TOWERSCOPE_TESTS_CUDASIM_CUDASIM_H
 #define TOWERSCOPE_TESTS_CUDASIM_CUDASIM_H
 
@@ -30,8 +30,8 @@
 #undef __forceinline__
 #define __forceinline__ inline __attribute__((always_inline))
 
-// One copy is right, since blocks run one after another. The section is what is filled before each block; under
-// ASan the arrays keep their red zones instead, which variables of a section do not have.
+// One copy is right, since blocks run one after another. The section is what is filled before each block;
+// under ASan the arrays keep their red zones instead, which variables of a section do not have.
 #undef __shared__
 #ifdef __SANITIZE_ADDRESS__
 #define __shared__ static
@@ -49,7 +49,8 @@ namespace cudasim {
 // The launched block's dynamic shared memory.
 void *dynamic_shared();
 
-// Wait for the block, or for the lanes of `mask` in the own warp. file and line: where, to tell barriers apart.
+// Wait for the block, or for the lanes of `mask` in the own warp. file and line: where, to tell barriers
+// apart.
 void wait_block(const char *file, int line);
 void wait_warp(unsigned mask, const char *file, int line);
 
@@ -60,7 +61,8 @@ void exchange(unsigned mask, void *value, size_t size, unsigned source, const ch
 unsigned lane();
 
 // Run a whole grid now.
-void run_grid(const char *name, dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &thread);
+void run_grid(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+              const std::function<void()> &thread);
 
 // What a launch with these sizes would return.
 cudaError_t check_launch(dim3 grid, dim3 block, size_t shared_bytes);
@@ -73,9 +75,8 @@ cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
     if (error != cudaSuccess)
         return error;
     std::tuple<std::decay_t<Parameters>...> copy(std::forward<Arguments>(arguments)...);
-    return enqueue(stream, name, [=] {
-        run_grid(name, grid, block, shared_bytes, [&] { std::apply(kernel, copy); });
-    });
+    return enqueue(stream, name,
+                   [=] { run_grid(name, grid, block, shared_bytes, [&] { std::apply(kernel, copy); }); });
 }
 
 } // namespace cudasim
@@ -105,11 +106,14 @@ T __shfl_down_sync(unsigned mask, T value, unsigned lanes, const char *file = __
 }
 
 template <class T>
-T __shfl_sync(unsigned mask, T value, int from, const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
+T __shfl_sync(unsigned mask, T value, int from, const char *file = __builtin_FILE(),
+              int line = __builtin_LINE()) {
     cudasim::exchange(mask, &value, sizeof value, static_cast<unsigned>(from) & 31, file, line);
     return value;
 }
 
-static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+static inline float rsqrtf(float x) {
+    return 1 / sqrtf(x);
+}
 
 #endif

@@ -52,7 +52,9 @@ static __global__ void unset_shared(float *out) {
     out[blockIdx.x * blockDim.x + threadIdx.x] = sums[threadIdx.x];
 }
 
-static __global__ void beyond_the_end(float *out) { out[threadIdx.x + 1] = 1; }
+static __global__ void beyond_the_end(float *out) {
+    out[threadIdx.x + 1] = 1;
+}
 
 static __global__ void beyond_shared(float *out) {
     DYNAMIC_SHARED(float, room);
@@ -61,10 +63,11 @@ static __global__ void beyond_shared(float *out) {
 }
 
 cudaError_t faulty_run(enum faulty which, float *out) {
-    static void (*const kernels[])(float *) = {divergent_barrier, two_barriers, missing_lanes,  outside_mask,
-                                               missing_barrier,   unset_shared, beyond_the_end, beyond_shared};
-    return LAUNCH(faulty, dim3(which == FAULTY_UNSET_SHARED ? 2 : 1), dim3(FAULTY_THREADS), FAULTY_THREADS * sizeof(float),
-                  NULL, kernels[which], out);
+    static void (*const kernels[])(float *) = {divergent_barrier, two_barriers,    missing_lanes,
+                                               outside_mask,      missing_barrier, unset_shared,
+                                               beyond_the_end,    beyond_shared};
+    return LAUNCH(faulty, dim3(which == FAULTY_UNSET_SHARED ? 2 : 1), dim3(FAULTY_THREADS),
+                  FAULTY_THREADS * sizeof(float), NULL, kernels[which], out);
 }
 
 cudaError_t faulty_launch(unsigned blocks, unsigned threads, size_t shared_bytes, float *out) {

@@ -48,7 +48,8 @@ struct room room_normal(size_t count, size_t shift, double scale, uint64_t strea
     return room;
 }
 
-void expect_near(const char *what, const float *found, const double *expected, size_t count, double tolerance) {
+void expect_near(const char *what, const float *found, const double *expected, size_t count,
+                 double tolerance) {
     double difference2 = 0, norm2 = 0, worst = 0, largest = 0;
     size_t worst_at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -62,8 +63,8 @@ void expect_near(const char *what, const float *found, const double *expected, s
         }
     }
     if (!(sqrt(difference2) <= tolerance * sqrt(norm2) && worst <= 10 * tolerance * largest))
-        fail_msg("%s: off by %.3g of the norm (allowed %.3g); worst at %zu of %zu: found %.9g, expected %.9g", what,
-                 sqrt(difference2) / sqrt(norm2), tolerance, worst_at, count, found[worst_at],
+        fail_msg("%s: off by %.3g of the norm (allowed %.3g); worst at %zu of %zu: found %.9g, expected %.9g",
+                 what, sqrt(difference2) / sqrt(norm2), tolerance, worst_at, count, found[worst_at],
                  expected[worst_at]);
 }
 

@@ -98,7 +98,8 @@ static void run_bias_relu(const void *args) {
     struct buffers b = buffers_of(l);
     int channels = l->op.in.c;
     size_t rows = b.in / (size_t)channels;
-    struct room bias = room_normal((size_t)channels, l->shift, 0.3, 3), dbias = room_new((size_t)channels * 4, 0),
+    struct room bias = room_normal((size_t)channels, l->shift, 0.3, 3),
+                dbias = room_new((size_t)channels * 4, 0),
                 scratch = room_new(cuda_bias_relu_scratch(rows, channels), 0);
     struct expected e = expected_of(&l->op, l->images, b.x.data, bias.data, b.dy.data);
 
@@ -123,7 +124,8 @@ static void run_bias_relu(const void *args) {
     memset(b.dx.data, 0xFF, b.dx.bytes);
     ok(cuda_bias_relu_backward(NULL, b.dy.data, b.y.data, b.dx.data, NULL, NULL, rows, channels));
     expect_near("ReLU: dx", b.dx.data, e.dx, b.in, 0);
-    ok(cuda_bias_relu_backward(NULL, in_place.data, b.y.data, in_place.data, dbias.data, scratch.data, rows, channels));
+    ok(cuda_bias_relu_backward(NULL, in_place.data, b.y.data, in_place.data, dbias.data, scratch.data, rows,
+                               channels));
     expect_near("ReLU: dx in place", in_place.data, e.dx, b.in, 0);
     double *db = calloc((size_t)channels, sizeof *db);
     assert_non_null(db);
@@ -185,7 +187,8 @@ static void run_max_pool(const void *args) {
 
 static void test_max_pool(void **state) {
     (void)state;
-    static const struct shape shapes[] = {{24, 24, 8}, {12, 12, 64}, {7, 5, 3}, {1, 1, 6}, {2, 9, 33}, {3, 3, 300}};
+    static const struct shape shapes[] = {{24, 24, 8}, {12, 12, 64}, {7, 5, 3},
+                                          {1, 1, 6},   {2, 9, 33},   {3, 3, 300}};
     static const int windows[][2] = {{3, 2}, {2, 2}, {3, 1}, {5, 3}, {2, 3}, {1, 1}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t w = 0; w < sizeof windows / sizeof *windows; w++)
@@ -244,7 +247,8 @@ static void run_lrn(const void *args) {
 
 static void test_lrn(void **state) {
     (void)state;
-    static const struct shape shapes[] = {{12, 12, 64}, {1, 1, 1}, {3, 5, 7}, {2, 2, 66}, {1, 3, 4}, {1, 1, 1100}};
+    static const struct shape shapes[] = {{12, 12, 64}, {1, 1, 1}, {3, 5, 7},
+                                          {2, 2, 66},   {1, 3, 4}, {1, 1, 1100}};
     static const struct op_lrn settings[] = {
         {4, 1, 0.001 / 9, 0.75}, {4, 1, 0.3, 0.75}, {1, 2, 0.5, 0.6}, {0, 1, 1, 1}, {7, 1.5, 0.2, 0.5}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -285,6 +289,54 @@ static void test_transpose(void **state) {
         both_orders(run_transpose, sizes[i]);
 }
 
+/* ---- bfloat16 */
+
+/* The upper half of a float's bits, rounded to nearest even; not a number stays not a number. */
+static uint16_t rounded(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (isnan(value))
+        return 0x7FFF;
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+static void run_bf16(const void *args) {
+    const size_t *size = args; /* count, shift of the floats, shift of the others */
+    size_t count = size[0];
+    struct room from = room_normal(count, size[1], 100, 6),
+                half = room_new(count * sizeof(uint16_t), size[2]),
+                back = room_new(count * sizeof(float), size[1]);
+    float *value = from.data;
+    static const float special[] = {0,           -0.0f,       INFINITY, -INFINITY, NAN,
+                                    1.00390625f, 1.01171875f, 3.4e38f,  1e-40f};
+    for (size_t i = 0; i < count && i < sizeof special / sizeof *special; i++)
+        value[i] = special[i];
+    ok(cuda_to_bf16(NULL, value, half.data, count));
+    ok(cuda_from_bf16(NULL, half.data, back.data, count));
+    for (size_t i = 0; i < count; i++) {
+        uint16_t found = ((uint16_t *)half.data)[i];
+        uint32_t bits = (uint32_t)found << 16;
+        float again;
+        memcpy(&again, &bits, sizeof again);
+        if (isnan(value[i]))
+            assert_true(isnan(again));
+        else
+            assert_int_equal(found, rounded(value[i]));
+        assert_memory_equal(&again, (float *)back.data + i, sizeof again);
+    }
+    room_end(&from, "floats");
+    room_end(&half, "bfloat16");
+    room_end(&back, "floats again");
+}
+
+static void test_bf16(void **state) {
+    (void)state;
+    static const size_t sizes[][3] = {{1, 0, 0},    {9, 0, 0},    {1027, 0, 0},
+                                      {4096, 0, 0}, {1027, 4, 0}, {1027, 0, 2}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        both_orders(run_bf16, sizes[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bias_relu),
@@ -295,6 +347,7 @@ int main(void) {
         cmocka_unit_test(test_lrn),
         cmocka_unit_test(test_lrn_refused),
         cmocka_unit_test(test_transpose),
+        cmocka_unit_test(test_bf16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,8 @@ static double *widened(const float *from, size_t count) {
 }
 
 /* found, floats of the kernel, against expected, floats of ref. */
-static void near_floats(const char *what, const void *found, const void *expected, size_t count, double tolerance) {
+static void near_floats(const char *what, const void *found, const void *expected, size_t count,
+                        double tolerance) {
     double *wide = widened(expected, count);
     expect_near(what, found, wide, count, tolerance);
     free(wide);
@@ -52,7 +53,8 @@ struct loss_case {
 static void run_loss(const void *args) {
     const struct loss_case *c = args;
     size_t images = (size_t)c->images, values = images * (size_t)c->classes;
-    struct room logits = room_normal(values, 0, c->scale_of_logits, 11), labels = room_new(images * sizeof(int32_t), 0);
+    struct room logits = room_normal(values, 0, c->scale_of_logits, 11),
+                labels = room_new(images * sizeof(int32_t), 0);
     struct room losses[2], probabilities[2], dlogits[2];
     struct random r = random_begin(3, RANDOM_TEST, 12);
     for (size_t i = 0; i < images; i++)
@@ -72,7 +74,8 @@ static void run_loss(const void *args) {
                                  .probabilities = span_of(&probabilities[0]),
                                  .dlogits = span_of(&dlogits[0])};
     expect_ok(ref.ops->loss(NULL, &expected), "ref's loss");
-    ok(cuda_softmax_loss(NULL, c->images, c->classes, logits.data, labels.data, scale, losses[1].data, NULL, NULL));
+    ok(cuda_softmax_loss(NULL, c->images, c->classes, logits.data, labels.data, scale, losses[1].data, NULL,
+                         NULL));
     near_floats("losses alone", losses[1].data, losses[0].data, images, 1e-6);
     ok(cuda_softmax_loss(NULL, c->images, c->classes, logits.data, labels.data, scale, losses[1].data,
                          probabilities[1].data, dlogits[1].data));
@@ -93,17 +96,19 @@ static void run_loss(const void *args) {
 
 static void test_loss(void **state) {
     (void)state;
-    static const struct loss_case cases[] = {{128, 10, 1},   {1, 10, 3},    {3, 2, 1},   {5, 1, 1},
+    static const struct loss_case cases[] = {{128, 10, 1},  {1, 10, 3},     {3, 2, 1},   {5, 1, 1},
                                              {33, 100, 20}, {2, 1003, 200}, {17, 32, 0}, {9, 33, 1000}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         both_orders(run_loss, &cases[i]);
 }
 
-/* What is not a number, or infinite, shows in the loss of its image and in no other; so does a wrong label. */
+/* What is not a number, or infinite, shows in the loss of its image and in no other; so does a wrong label.
+ */
 static void test_loss_not_a_number(void **state) {
     (void)state;
     enum { IMAGES = 5, CLASSES = 40 };
-    struct room logits = room_normal(IMAGES * CLASSES, 0, 1, 13), losses = room_new(IMAGES * sizeof(float), 0),
+    struct room logits = room_normal(IMAGES * CLASSES, 0, 1, 13),
+                losses = room_new(IMAGES * sizeof(float), 0),
                 dlogits = room_new(IMAGES * CLASSES * sizeof(float), 0);
     int32_t labels[IMAGES] = {0, 1, CLASSES, 3, -1};
     ((float *)logits.data)[1 * CLASSES + 35] = NAN;
@@ -223,7 +228,8 @@ static void run_combine(const void *args) {
     ok(cuda_combine(NULL, p.table, p.count, c->towers, t.pointer, c->weights, w, out, NULL));
     ok(cuda_combine(NULL, p.table, p.count, c->towers, t.pointer, c->weights, w, out, norms.data));
     near_floats("average", out, average[0].data, COUNT, 0);
-    ok(cuda_dots(NULL, p.table, p.count, c->towers, t.pointer, c->weights, w, out, products.data, norm_of_average.data));
+    ok(cuda_dots(NULL, p.table, p.count, c->towers, t.pointer, c->weights, w, out, products.data,
+                 norm_of_average.data));
     ok(cuda_sum_pieces(NULL, norms.data, c->towers, p.count, sum));
     ok(cuda_sum_pieces(NULL, products.data, c->towers, p.count, sum + towers));
     ok(cuda_sum_segments(NULL, norm_of_average.data, p.begin, SEGMENTS, sum + 2 * towers));
@@ -307,7 +313,8 @@ static void run_update(const void *args) {
                                           .ema_decay = 0.7,
                                           .clip_norm = c->clip_norm,
                                           .guard = c->clip_norm > 0};
-    double clip = c->clip_norm > 0 && norm > c->clip_norm ? c->clip_norm / norm : 1, expected_norms2[2][SEGMENTS];
+    double clip = c->clip_norm > 0 && norm > c->clip_norm ? c->clip_norm / norm : 1,
+           expected_norms2[2][SEGMENTS];
     struct update_args expected = {.parameters = span_of(&s.parameters[0]),
                                    .average = span_of(&s.average),
                                    .velocity = span_of(&s.velocity[0]),
@@ -321,7 +328,8 @@ static void run_update(const void *args) {
                                    .parameter_norms2 = expected_norms2[0],
                                    .update_norms2 = expected_norms2[1]};
     expect_ok(ref.ops->update(ref.device, &expected), "ref's update");
-    struct room sums = room_new(2 * (size_t)p.count * sizeof(double), 0), norms2 = room_new(2 * SEGMENTS * sizeof(double), 0);
+    struct room sums = room_new(2 * (size_t)p.count * sizeof(double), 0),
+                norms2 = room_new(2 * SEGMENTS * sizeof(double), 0);
     double *sum = sums.data, *found = norms2.data;
     ok(cuda_update(NULL, p.table, p.count, &scalars, c->clip_norm > 0 ? &average_norm2 : NULL, s.average.data,
                    s.parameters[1].data, s.velocity[1].data, s.shadow[1].data, sum, sum + p.count));
@@ -393,7 +401,7 @@ static int close_ref(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loss),   cmocka_unit_test(test_loss_not_a_number),
+        cmocka_unit_test(test_loss),    cmocka_unit_test(test_loss_not_a_number),
         cmocka_unit_test(test_combine), cmocka_unit_test(test_update),
         cmocka_unit_test(test_guard),
     };
