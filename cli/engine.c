@@ -98,6 +98,7 @@ enum status engine_open(struct engine *engine) {
 
 void engine_close(struct engine *engine) {
     hub_close(engine->hub);
+    telemetry_close(&engine->telemetry);
     session_close(&engine->session);
     resume_free(&engine->resume);
     script_free(&engine->script);
@@ -163,7 +164,11 @@ static void measure(struct engine *engine) {
     struct event event;
     struct device_info info;
     const struct device_handle *device = &engine->session.device;
-    if (device->ops->describe(device->device, &info) == STATUS_OK &&
+    const struct device_gpus *gpus = engine->telemetry.gpus;
+    for (int i = 0; gpus && i < gpus->count; i++)
+        if (telemetry_gpu(&engine->telemetry, i, &event))
+            emit(engine, &event, false);
+    if (!gpus && device->ops->describe(device->device, &info) == STATUS_OK &&
         telemetry_measure(&engine->telemetry, info.name, info.threads, &event))
         emit(engine, &event, false);
 }
@@ -171,6 +176,8 @@ static void measure(struct engine *engine) {
 static enum status train(struct engine *engine) {
     struct trainer *trainer = engine->session.trainer;
     script_skip(&engine->script, trainer_steps(trainer)); /* of a resumed run: what it did before */
+    if (telemetry_open(&engine->telemetry, engine->session.device) != STATUS_OK && engine->say)
+        engine->say(engine->context, status_text());
     trainer_begin(trainer);
     for (;;) {
         STATUS_TRY(take_commands(engine));

@@ -9,6 +9,47 @@
 
 static const double PERIOD_SECONDS = 2;
 
+/* ---- GPUs */
+
+enum status telemetry_open(struct telemetry *telemetry, struct device_handle device) {
+    if (!device.ops->extra)
+        return STATUS_OK;
+    telemetry->gpus = device.ops->extra(device.device, "gpus");
+    if (!telemetry->gpus)
+        return STATUS_OK;
+    return gpu_telemetry_open(telemetry->gpus, PERIOD_SECONDS, NULL, &telemetry->readings);
+}
+
+void telemetry_close(struct telemetry *telemetry) {
+    gpu_telemetry_close(telemetry->readings);
+    *telemetry = (struct telemetry){0};
+}
+
+static double known(const struct gpu_reading *reading, enum gpu_value value) {
+    return reading->valid & 1u << value ? reading->value[value] : wire_unknown();
+}
+
+static int64_t known_bytes(const struct gpu_reading *reading, enum gpu_value value) {
+    return reading->valid & 1u << value ? (int64_t)reading->value[value] : WIRE_UNKNOWN_INT;
+}
+
+bool telemetry_gpu(struct telemetry *telemetry, int gpu, struct event *out) {
+    struct gpu_reading reading;
+    if (!telemetry->readings || !gpu_telemetry_read(telemetry->readings, gpu, &reading))
+        return false;
+    *out = event_new(EVENT_DEVICE);
+    out->device.device = telemetry->gpus->gpu[gpu].name;
+    out->device.memory_used = known_bytes(&reading, GPU_MEMORY_USED);
+    out->device.memory_total = known_bytes(&reading, GPU_MEMORY_TOTAL);
+    out->device.utilization = known(&reading, GPU_USE);
+    out->device.temperature = known(&reading, GPU_TEMPERATURE);
+    out->device.power = known(&reading, GPU_POWER);
+    out->device.clock = known(&reading, GPU_CLOCK);
+    return true;
+}
+
+/* ---- the processor */
+
 static double seconds_of(struct timeval t) {
     return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
 }

@@ -44,21 +44,23 @@ static int draw_devices(const struct scene *scene, struct box box) {
     const struct event_run_start *start = &scene->state->run_start.run_start;
     int row = box.row;
     canvas_text(canvas, row++, box.col, box.cols, STYLE_FAINT,
-                "device   memory                   use      temperature  power     name");
+                "device   memory               use      temperature  power    clock     name");
     if (scene->state->run_start.kind != EVENT_RUN_START)
         return row - box.row;
     for (int64_t i = 0; i < start->device_count && row < box.row + box.rows; i++) {
         const struct event_run_device *d = &start->devices[i];
         const struct event_device *live = live_of(scene->state, d->device);
         double unknown = wire_unknown();
-        char memory[128], use[32], temperature[32], power[32];
+        char memory[128], use[32], temperature[32], power[32], clock[32];
         memory_text(memory, sizeof memory, live ? live->memory_used : WIRE_UNKNOWN_INT,
                     live && live->memory_total != WIRE_UNKNOWN_INT ? live->memory_total : d->memory);
         known(use, sizeof use, live && isfinite(live->utilization) ? 100 * live->utilization : unknown, "%");
         known(temperature, sizeof temperature, live ? live->temperature : unknown, "C");
         known(power, sizeof power, live ? live->power : unknown, "W");
-        canvas_print(canvas, row++, box.col, box.cols, STYLE_PLAIN, "%-8s %-24s %-8s %-12s %-9s %s",
-                     d->device ? d->device : "", memory, use, temperature, power, d->name ? d->name : "");
+        known(clock, sizeof clock, live ? live->clock : unknown, "MHz");
+        canvas_print(canvas, row++, box.col, box.cols, STYLE_PLAIN, "%-8s %-20s %-8s %-12s %-8s %-9s %s",
+                     d->device ? d->device : "", memory, use, temperature, power, clock,
+                     d->name ? d->name : "");
     }
     return row - box.row;
 }

@@ -218,8 +218,8 @@ struct event_state {
 
 struct event_device {
     const char *device;
-    int64_t memory_used, memory_total;      /* bytes */
-    double utilization, temperature, power; /* 0..1, degrees Celsius, watts */
+    int64_t memory_used, memory_total;             /* bytes */
+    double utilization, temperature, power, clock; /* 0..1, degrees Celsius, watts, MHz */
 };
 
 struct event_control {

@@ -243,6 +243,7 @@ static const struct field device_fields[] = {
     DOUBLE(event_device, utilization, FIELD_MACHINE, "0 to 1"),
     DOUBLE(event_device, temperature, FIELD_MACHINE, "degrees Celsius"),
     DOUBLE(event_device, power, FIELD_MACHINE, "watts"),
+    DOUBLE(event_device, clock, FIELD_MACHINE, "of its multiprocessors, MHz"),
     END};
 
 static const struct field holder_fields[] = {

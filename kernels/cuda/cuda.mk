@@ -102,3 +102,10 @@ $(B)/tests/cuda/plans: $(B)/tests/cuda/plans.o $(C)/kernels/cuda/cudnn_graph.o $
 endif
 -include $(shell find $(C) -name '*.d' 2>/dev/null)
 endif
+
+# A library that tests load in place of the driver's telemetry: needs no toolkit.
+$(B)/tests/cuda/libfake_nvml.so: tests/cuda/fake_nvml.c tests/cuda/fake_nvml.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -fPIC $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(CPPFLAGS) -o $@ $<
+CUDA_TESTS += $(B)/tests/cuda/libfake_nvml.so

@@ -30,7 +30,7 @@ enum { GPUS = sizeof gpus / sizeof *gpus };
 
 static const char *const precision_names[] = {"f32", "tf32", "bf16"};
 static const char *const pass_words[CONV_PASSES] = {"forward", "input gradient", "weights gradient"};
-static const int batches[] = {32, 128, 1024};
+static const int batches[] = {128, 1024};
 enum { BATCHES = sizeof batches / sizeof *batches };
 
 static enum status describe(const struct gpu *g, cudnnBackendDescriptor_t *out) {
