@@ -150,11 +150,28 @@ static int run_end_words(struct sentence *s, const struct event_run_end *e) {
     return is(e->reason, "failed") ? 2 : 0;
 }
 
-static int words(struct sentence *s, const struct event *event) {
+static void why_words(struct sentence *s, const struct event_why *e) {
+    say_integer(s, "step ", e->step, " looked into");
+    say_number(s, "; on one tower the gradient differs by ", e->proof_gradient_difference, "%.1e", 1,
+               " of its norm");
+}
+
+static void towers_words(struct sentence *s, const struct event_towers *e) {
+    say_integer(s, "towers ", e->from, "");
+    say_integer(s, " -> ", e->to, "");
+    say_text(s, ": ", e->reason, "");
+}
+
+static void checkpoint_words(struct sentence *s, const struct event_checkpoint *e) {
+    say_text(s, "saved ", e->path, "");
+    if (e->bytes != WIRE_UNKNOWN_INT)
+        say(s, ", %.1f MB", (double)e->bytes / 1e6);
+    say_number(s, " in ", e->seconds, "%.2f", 1, " s");
+}
+
+/* Of what a step computes: its numbers and what is looked at beside them. */
+static int computed_words(struct sentence *s, const struct event *event) {
     switch (event->kind) {
-    case EVENT_RUN_START:
-        run_start_words(s, &event->run_start);
-        break;
     case EVENT_STEP:
         step_words(s, &event->step);
         break;
@@ -169,9 +186,7 @@ static int words(struct sentence *s, const struct event *event) {
         say_integer(s, " of step ", event->phase.step, "");
         break;
     case EVENT_WHY:
-        say_integer(s, "step ", event->why.step, " looked into");
-        say_number(s, "; on one tower the gradient differs by ", event->why.proof_gradient_difference, "%.1e",
-                   1, " of its norm");
+        why_words(s, &event->why);
         break;
     case EVENT_IMAGES:
         say_integer(s, "images of tower ", event->images.tower, "");
@@ -179,18 +194,24 @@ static int words(struct sentence *s, const struct event *event) {
         break;
     case EVENT_EVAL:
         return eval_words(s, &event->eval);
+    default:
+        say(s, "an event that this version does not know");
+    }
+    return 0;
+}
+
+static int words(struct sentence *s, const struct event *event) {
+    switch (event->kind) {
+    case EVENT_RUN_START:
+        run_start_words(s, &event->run_start);
+        break;
     case EVENT_COMMAND:
         return command_words(s, &event->command);
     case EVENT_TOWERS:
-        say_integer(s, "towers ", event->towers.from, "");
-        say_integer(s, " -> ", event->towers.to, "");
-        say_text(s, ": ", event->towers.reason, "");
+        towers_words(s, &event->towers);
         break;
     case EVENT_CHECKPOINT:
-        say_text(s, "saved ", event->checkpoint.path, "");
-        if (event->checkpoint.bytes != WIRE_UNKNOWN_INT)
-            say(s, ", %.1f MB", (double)event->checkpoint.bytes / 1e6);
-        say_number(s, " in ", event->checkpoint.seconds, "%.2f", 1, " s");
+        checkpoint_words(s, &event->checkpoint);
         break;
     case EVENT_REWIND:
         say_integer(s, "back to step ", event->rewind.to, "");
@@ -218,10 +239,8 @@ static int words(struct sentence *s, const struct event *event) {
         break;
     case EVENT_RUN_END:
         return run_end_words(s, &event->run_end);
-    case EVENT_NONE:
-    case EVENT_KINDS:
-        say(s, "an event that this version does not know");
-        break;
+    default:
+        return computed_words(s, event);
     }
     return 0;
 }

@@ -171,19 +171,3 @@ struct onednn_window onednn_window_of(const struct op_window *window) {
         .after = {window->pad_bottom, window->pad_right},
     };
 }
-
-void onednn_sizes(struct onednn_sizes *out, int images, int threads) {
-    out->count = 0;
-    for (int workers = 1; workers <= threads; workers++) {
-        int parts = image_parts(images, threads / workers);
-        /* The first part is of the larger size, the last of the smaller. */
-        for (int end = 0; end < 2; end++) {
-            int size = part_of(images, parts, end ? parts - 1 : 0).count;
-            bool seen = false;
-            for (int i = 0; i < out->count; i++)
-                seen = seen || out->images[i] == size;
-            if (!seen && out->count < ONEDNN_MAX_SIZES)
-                out->images[out->count++] = size;
-        }
-    }
-}

@@ -63,12 +63,4 @@ struct onednn_window {
 };
 struct onednn_window onednn_window_of(const struct op_window *window);
 
-/* The sizes of parts into which teams of the pool may split `images` images, without repetition. */
-enum { ONEDNN_MAX_SIZES = 160 };
-struct onednn_sizes {
-    int count;
-    int images[ONEDNN_MAX_SIZES];
-};
-void onednn_sizes(struct onednn_sizes *out, int images, int threads);
-
 #endif

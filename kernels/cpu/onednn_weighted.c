@@ -6,7 +6,7 @@
  * and a network that has gone wrong would look well. */
 #include "kernels/cpu/implementations.h"
 #include "kernels/cpu/isa/step.h"
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/onednn_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,19 +15,13 @@
  */
 enum { TYPICAL_IMAGES = 32 };
 
-struct weighted_calls {
-    int images;
-    struct onednn_call forward, backward_data, backward_weights, gradient;
-};
-
 struct weighted {
     bool bias, relu;
     size_t weights; /* values */
     dnnl_memory_desc_t plain, forward_layout, backward_layout;
     struct onednn_call to_forward, to_backward;
     size_t backward_at, room_at[2]; /* in `prepared`: the second layout, room for the reorders to work in */
-    int sizes;
-    struct weighted_calls *calls;
+    struct onednn_parts parts;
     /* A part's scratch: the library's own, then the gradient in oneDNN's layout and in ours, and the bias'
      * gradient. */
     size_t gradient_at, plain_at, bias_at, part_bytes;
@@ -154,7 +148,7 @@ static enum status plan_weights(const struct onednn *onednn, const struct op *op
 
 static enum status plan_backward(const struct plan *plan, const struct layer *layer,
                                  dnnl_primitive_desc_t forward, struct weighted *s,
-                                 struct weighted_calls *calls) {
+                                 struct onednn_part_calls *calls) {
     const struct onednn *onednn = plan->device->onednn;
     static const int weights_names[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS,
                                         DNNL_ARG_DIFF_BIAS};
@@ -177,7 +171,8 @@ static enum status plan_backward(const struct plan *plan, const struct layer *la
     return onednn_call_new(onednn, &description, forward, data_names, 3, &calls->backward_data, NULL);
 }
 
-static enum status plan_calls(const struct plan *plan, struct weighted *s, struct weighted_calls *calls) {
+static enum status plan_calls(const struct plan *plan, struct onednn_part_calls *calls) {
+    struct weighted *s = plan->state;
     static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS};
     struct layer layer;
     union description description;
@@ -196,24 +191,19 @@ static size_t larger(size_t a, size_t b) {
 }
 
 static void plan_memory(struct plan *plan, struct weighted *s) {
-    size_t scratchpad = 0, blocked = 0;
-    for (int i = 0; i < s->sizes; i++) {
-        const struct weighted_calls *c = &s->calls[i];
-        scratchpad =
-            larger(scratchpad, larger(c->forward.scratchpad_bytes, c->backward_data.scratchpad_bytes));
-        scratchpad =
-            larger(scratchpad, larger(c->backward_weights.scratchpad_bytes, c->gradient.scratchpad_bytes));
-        blocked = larger(blocked, c->backward_weights.primitive ? c->backward_weights.bytes[2] : 0);
+    size_t blocked = 0;
+    for (int i = 0; i < s->parts.sizes; i++) {
+        const struct onednn_call *of_weights = &s->parts.calls[i].backward_weights;
+        blocked = larger(blocked, of_weights->primitive ? of_weights->bytes[2] : 0);
     }
-    s->gradient_at = align64(scratchpad);
+    s->gradient_at = onednn_parts_scratchpad(&s->parts);
     s->plain_at = s->gradient_at + align64(blocked);
     s->bias_at = s->plain_at + (plan->training ? align64(s->weights * sizeof(float)) : 0);
     s->part_bytes = s->bias_at + (plan->training ? align64((size_t)plan->ops->out.c * sizeof(float)) : 0);
     s->backward_at = align64(s->to_forward.bytes[1]);
     s->room_at[0] = s->backward_at + align64(s->to_backward.bytes[1]);
     s->room_at[1] = s->room_at[0] + align64(s->to_forward.scratchpad_bytes);
-    int parts = image_parts(plan->images, pool_threads(plan->device->pool));
-    plan->info.scratch_bytes = (size_t)parts * s->part_bytes;
+    plan->info.scratch_bytes = (size_t)onednn_parts_most(plan) * s->part_bytes;
     plan->info.prepared_bytes = s->room_at[1] + align64(s->to_backward.scratchpad_bytes);
     plan->info.backward_reads_x = true;
     plan->info.backward_reads_y = s->relu;
@@ -230,19 +220,8 @@ static enum status plan(struct plan *plan) {
     }
     s->weights = op_parameter_size(plan->ops);
     STATUS_TRY(plan_weights(plan->device->onednn, plan->ops, s));
-    struct onednn_sizes sizes;
-    onednn_sizes(&sizes, plan->images, pool_threads(plan->device->pool));
-    s->calls = calloc((size_t)sizes.count, sizeof *s->calls);
-    if (!s->calls)
-        return status_fail(STATUS_NO_MEMORY, "no memory for a plan");
-    s->sizes = sizes.count;
-    for (int i = 0; i < sizes.count; i++) {
-        s->calls[i].images = sizes.images[i];
-        STATUS_TRY(plan_calls(plan, s, &s->calls[i]));
-    }
+    STATUS_TRY(onednn_parts_plan(plan, &s->parts, plan_calls));
     plan_memory(plan, s);
-    snprintf(plan->info.implementation, sizeof plan->info.implementation, "onednn %s",
-             s->calls[0].forward.implementation);
     return STATUS_OK;
 }
 
@@ -250,101 +229,78 @@ static void plan_release(struct plan *plan) {
     struct weighted *s = plan->state;
     if (!s)
         return;
-    for (int i = 0; i < s->sizes; i++) {
-        onednn_call_free(&s->calls[i].forward);
-        onednn_call_free(&s->calls[i].backward_data);
-        onednn_call_free(&s->calls[i].backward_weights);
-        onednn_call_free(&s->calls[i].gradient);
-    }
     onednn_call_free(&s->to_forward);
     onednn_call_free(&s->to_backward);
-    free(s->calls);
+    onednn_parts_free(&s->parts);
     free(s);
 }
 
 /* ---- running */
 
 struct job {
-    const struct plan *plan;
-    const struct plan_args *args;
+    struct onednn_job parts;
     const struct weighted *s;
     const struct step_kernels *kernels;
-    int parts;
 };
 
-static struct job job_for(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    return (struct job){plan, args, plan->state, ISA_PICK(plan->device->isa, step_kernels),
-                        image_parts(plan->images, stream->size)};
-}
-
-static const struct weighted_calls *calls_for(const struct weighted *s, int images) {
-    const struct weighted_calls *calls = s->calls;
-    while (calls->images != images)
-        calls++;
-    return calls;
-}
-
-static char *scratch_of(const struct job *job, int part) {
-    return (char *)job->args->scratch.data + (size_t)part * job->s->part_bytes;
+static struct job job_of(const struct stream *stream, const struct plan *plan, const struct plan_args *args) {
+    const struct weighted *s = plan->state;
+    return (struct job){onednn_job_of(stream, plan, args, &s->parts, s->part_bytes), s,
+                        ISA_PICK(plan->device->isa, step_kernels)};
 }
 
 static enum status prepare_part(void *context, int part, int thread) {
     const struct job *job = context;
     const struct onednn_call *call = part ? &job->s->to_backward : &job->s->to_forward;
-    char *prepared = job->args->prepared.data;
-    void *data[] = {job->args->params[0].data, prepared + (part ? job->s->backward_at : 0)};
+    char *prepared = job->parts.args->prepared.data;
+    void *data[] = {job->parts.args->params[0].data, prepared + (part ? job->s->backward_at : 0)};
     return onednn_call_run(call, thread, data, prepared + job->s->room_at[part]);
 }
 
 static enum status prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_for(stream, plan, args);
+    struct job job = job_of(stream, plan, args);
     return team_run(stream, 2, prepare_part, &job); /* one part for each layout */
+}
+
+static size_t outputs_of(const struct job *job, const struct onednn_share *share) {
+    return (size_t)share->images.count * shape_size(job->parts.plan->ops->out);
 }
 
 static enum status forward_part(void *context, int part, int thread) {
     const struct job *job = context;
-    const struct op *op = job->plan->ops;
-    struct part images = part_of(job->plan->images, job->parts, part);
-    float *x = (float *)job->args->x.data + (size_t)images.first * shape_size(op->in);
-    float *y = (float *)job->args->y.data + (size_t)images.first * shape_size(op->out);
-    void *data[] = {x, job->args->prepared.data, y, job->s->bias ? job->args->params[1].data : NULL};
-    STATUS_TRY(
-        onednn_call_run(&calls_for(job->s, images.count)->forward, thread, data, scratch_of(job, part)));
+    const struct plan_args *args = job->parts.args;
+    struct onednn_share share = onednn_share_of(&job->parts, part);
+    void *data[] = {share.x, args->prepared.data, share.y, job->s->bias ? args->params[1].data : NULL};
+    STATUS_TRY(onednn_call_run(&share.calls->forward, thread, data, share.scratch));
     if (job->s->relu)
-        job->kernels->relu(y, y, (size_t)images.count * shape_size(op->out));
+        job->kernels->relu(share.y, share.y, outputs_of(job, &share));
     return STATUS_OK;
 }
 
 static enum status forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_for(stream, plan, args);
-    return team_run(stream, job.parts, forward_part, &job);
+    struct job job = job_of(stream, plan, args);
+    return team_run(stream, job.parts.count, forward_part, &job);
 }
 
 static enum status backward_part(void *context, int part, int thread) {
     const struct job *job = context;
     const struct weighted *s = job->s;
-    const struct op *op = job->plan->ops;
-    struct part images = part_of(job->plan->images, job->parts, part);
-    size_t in_at = (size_t)images.first * shape_size(op->in),
-           out_at = (size_t)images.first * shape_size(op->out);
-    float *dy = (float *)job->args->dy.data + out_at;
+    const struct plan_args *args = job->parts.args;
+    struct onednn_share share = onednn_share_of(&job->parts, part);
+    char *scratch = share.scratch;
     if (s->relu)
-        job->kernels->relu_backward((const float *)job->args->y.data + out_at, dy, dy,
-                                    (size_t)images.count * shape_size(op->out));
-    const struct weighted_calls *calls = calls_for(s, images.count);
-    char *scratch = scratch_of(job, part);
+        job->kernels->relu_backward(share.y, share.dy, share.dy, outputs_of(job, &share));
     /* The first part's gradients go where the sum will be. */
-    void *weights = part ? scratch + s->plain_at : job->args->grads[0].data;
-    void *bias = !s->bias ? NULL : part ? scratch + s->bias_at : job->args->grads[1].data;
-    void *of_weights[] = {(float *)job->args->x.data + in_at, dy, scratch + s->gradient_at, bias};
-    STATUS_TRY(onednn_call_run(&calls->backward_weights, thread, of_weights, scratch));
+    void *weights = part ? scratch + s->plain_at : args->grads[0].data;
+    void *bias = !s->bias ? NULL : part ? scratch + s->bias_at : args->grads[1].data;
+    void *of_weights[] = {share.x, share.dy, scratch + s->gradient_at, bias};
+    STATUS_TRY(onednn_call_run(&share.calls->backward_weights, thread, of_weights, scratch));
     void *reordered[] = {scratch + s->gradient_at, weights};
-    STATUS_TRY(onednn_call_run(&calls->gradient, thread, reordered, scratch));
-    if (!job->plan->input_gradient || !job->args->dx.data)
+    STATUS_TRY(onednn_call_run(&share.calls->gradient, thread, reordered, scratch));
+    if (!job->parts.plan->input_gradient || !share.dx)
         return STATUS_OK;
-    char *prepared = job->args->prepared.data;
-    void *of_data[] = {dy, prepared + s->backward_at, (float *)job->args->dx.data + in_at};
-    return onednn_call_run(&calls->backward_data, thread, of_data, scratch);
+    void *of_data[] = {share.dy, (char *)args->prepared.data + s->backward_at, share.dx};
+    return onednn_call_run(&share.calls->backward_data, thread, of_data, scratch);
 }
 
 /* Add the other parts' gradients to the first's, in order; each thread does a range of the weights. */
@@ -352,21 +308,23 @@ static enum status sum_part(void *context, int range, int thread) {
     (void)thread;
     const struct job *job = context;
     const struct weighted *s = job->s;
-    struct part values = part_of((int)s->weights, job->parts, range);
-    float *sum = (float *)job->args->grads[0].data + values.first;
-    for (int part = 1; part < job->parts; part++)
-        job->kernels->add(sum, (const float *)(scratch_of(job, part) + s->plain_at) + values.first,
-                          (size_t)values.count);
-    for (int part = 1; range == 0 && s->bias && part < job->parts; part++)
-        job->kernels->add(job->args->grads[1].data, (const float *)(scratch_of(job, part) + s->bias_at),
-                          (size_t)job->plan->ops->out.c);
+    const struct plan_args *args = job->parts.args;
+    struct part values = part_of((int)s->weights, job->parts.count, range);
+    float *sum = (float *)args->grads[0].data + values.first;
+    for (int part = 1; part < job->parts.count; part++) {
+        const char *scratch = (const char *)args->scratch.data + (size_t)part * s->part_bytes;
+        job->kernels->add(sum, (const float *)(scratch + s->plain_at) + values.first, (size_t)values.count);
+        if (range == 0 && s->bias)
+            job->kernels->add(args->grads[1].data, (const float *)(scratch + s->bias_at),
+                              (size_t)job->parts.plan->ops->out.c);
+    }
     return STATUS_OK;
 }
 
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_for(stream, plan, args);
-    STATUS_TRY(team_run(stream, job.parts, backward_part, &job));
-    return job.parts > 1 ? team_run(stream, job.parts, sum_part, &job) : STATUS_OK;
+    struct job job = job_of(stream, plan, args);
+    STATUS_TRY(team_run(stream, job.parts.count, backward_part, &job));
+    return job.parts.count > 1 ? team_run(stream, job.parts.count, sum_part, &job) : STATUS_OK;
 }
 
 const struct cpu_implementation onednn_weighted = {

@@ -2,20 +2,14 @@
  * won in each window) lies in the library's workspace, which is linear in the images: so parts of the team
  * use parts of `saved`. */
 #include "kernels/cpu/implementations.h"
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/onednn_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-struct window_calls {
-    int images;
-    struct onednn_call forward, backward;
-};
-
 struct window_state {
     size_t saved_per_image, scratchpad_bytes;
-    int sizes;
-    struct window_calls *calls;
+    struct onednn_parts parts;
 };
 
 static int takes(const struct device *device, const struct plan_request *request, char *reason, size_t size) {
@@ -80,7 +74,7 @@ static enum status workspace_of(const struct plan *plan, const union description
 }
 
 static enum status plan_backward(const struct plan *plan, const struct layer *layer, bool saves,
-                                 dnnl_primitive_desc_t forward, struct window_calls *calls) {
+                                 dnnl_primitive_desc_t forward, struct onednn_part_calls *calls) {
     int names[4] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST}, count = 2;
     if (layer->op->kind == OP_LRN)
         names[count++] = DNNL_ARG_SRC;
@@ -88,10 +82,12 @@ static enum status plan_backward(const struct plan *plan, const struct layer *la
         names[count++] = DNNL_ARG_WORKSPACE;
     union description description;
     STATUS_TRY(describe(layer, true, true, &description));
-    return onednn_call_new(plan->device->onednn, &description, forward, names, count, &calls->backward, NULL);
+    return onednn_call_new(plan->device->onednn, &description, forward, names, count, &calls->backward_data,
+                           NULL);
 }
 
-static enum status plan_calls(const struct plan *plan, struct window_state *s, struct window_calls *calls) {
+static enum status plan_calls(const struct plan *plan, struct onednn_part_calls *calls) {
+    struct window_state *s = plan->state;
     static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE};
     struct layer layer = {.op = plan->ops};
     STATUS_TRY(onednn_images_layout(&layer.x, calls->images, layer.op->in));
@@ -109,12 +105,7 @@ static enum status plan_calls(const struct plan *plan, struct window_state *s, s
                                &calls->forward, &forward));
     enum status status = plan->training ? plan_backward(plan, &layer, saved > 0, forward, calls) : STATUS_OK;
     dnnl_primitive_desc_destroy(forward);
-    STATUS_TRY(status);
-    if (s->scratchpad_bytes < calls->forward.scratchpad_bytes)
-        s->scratchpad_bytes = calls->forward.scratchpad_bytes;
-    if (s->scratchpad_bytes < calls->backward.scratchpad_bytes)
-        s->scratchpad_bytes = calls->backward.scratchpad_bytes;
-    return STATUS_OK;
+    return status;
 }
 
 static enum status plan(struct plan *plan) {
@@ -122,23 +113,11 @@ static enum status plan(struct plan *plan) {
     plan->state = s;
     if (!s)
         return status_fail(STATUS_NO_MEMORY, "no memory for a plan");
-    struct onednn_sizes sizes;
-    onednn_sizes(&sizes, plan->images, pool_threads(plan->device->pool));
-    s->calls = calloc((size_t)sizes.count, sizeof *s->calls);
-    if (!s->calls)
-        return status_fail(STATUS_NO_MEMORY, "no memory for a plan");
-    s->sizes = sizes.count;
-    for (int i = 0; i < sizes.count; i++) {
-        s->calls[i].images = sizes.images[i];
-        STATUS_TRY(plan_calls(plan, s, &s->calls[i]));
-    }
-    s->scratchpad_bytes = align64(s->scratchpad_bytes);
-    int parts = image_parts(plan->images, pool_threads(plan->device->pool));
+    STATUS_TRY(onednn_parts_plan(plan, &s->parts, plan_calls));
+    s->scratchpad_bytes = onednn_parts_scratchpad(&s->parts);
     plan->info.saved_bytes = (size_t)plan->images * s->saved_per_image;
-    plan->info.scratch_bytes = (size_t)parts * s->scratchpad_bytes;
+    plan->info.scratch_bytes = (size_t)onednn_parts_most(plan) * s->scratchpad_bytes;
     plan->info.backward_reads_x = plan->ops->kind == OP_LRN;
-    snprintf(plan->info.implementation, sizeof plan->info.implementation, "onednn %s",
-             s->calls[0].forward.implementation);
     return STATUS_OK;
 }
 
@@ -146,61 +125,52 @@ static void plan_release(struct plan *plan) {
     struct window_state *s = plan->state;
     if (!s)
         return;
-    for (int i = 0; i < s->sizes; i++) {
-        onednn_call_free(&s->calls[i].forward);
-        onednn_call_free(&s->calls[i].backward);
-    }
-    free(s->calls);
+    onednn_parts_free(&s->parts);
     free(s);
 }
 
 /* ---- running */
 
-struct job {
-    const struct plan *plan;
-    const struct plan_args *args;
-    bool backward;
-    int parts;
-};
-
-static float *from_image(struct span span, int first, struct shape shape) {
-    return span.data ? (float *)span.data + (size_t)first * shape_size(shape) : NULL;
+static struct onednn_job job_of(const struct stream *stream, const struct plan *plan,
+                                const struct plan_args *args) {
+    const struct window_state *s = plan->state;
+    return onednn_job_of(stream, plan, args, &s->parts, s->scratchpad_bytes);
 }
 
-static enum status run_part(void *context, int part, int thread) {
-    const struct job *job = context;
-    const struct plan_args *args = job->args;
+/* Where a part's images keep what they save, or NULL. */
+static void *saved_of(const struct onednn_job *job, const struct onednn_share *share) {
     const struct window_state *s = job->plan->state;
-    const struct op *op = job->plan->ops;
-    struct part images = part_of(job->plan->images, job->parts, part);
-    const struct window_calls *calls = s->calls;
-    while (calls->images != images.count)
-        calls++;
-    float *x = from_image(args->x, images.first, op->in);
-    char *saved =
-        s->saved_per_image ? (char *)args->saved.data + (size_t)images.first * s->saved_per_image : NULL;
-    char *scratch =
-        s->scratchpad_bytes ? (char *)args->scratch.data + (size_t)part * s->scratchpad_bytes : NULL;
-    if (!job->backward) {
-        void *data[] = {x, from_image(args->y, images.first, op->out), saved};
-        return onednn_call_run(&calls->forward, thread, data, scratch);
-    }
-    void *data[4] = {from_image(args->dx, images.first, op->in), from_image(args->dy, images.first, op->out)};
+    return s->saved_per_image
+               ? (char *)job->args->saved.data + (size_t)share->images.first * s->saved_per_image
+               : NULL;
+}
+
+static enum status forward_part(void *context, int part, int thread) {
+    const struct onednn_job *job = context;
+    struct onednn_share share = onednn_share_of(job, part);
+    void *data[] = {share.x, share.y, saved_of(job, &share)};
+    return onednn_call_run(&share.calls->forward, thread, data, share.scratch);
+}
+
+static enum status backward_part(void *context, int part, int thread) {
+    const struct onednn_job *job = context;
+    struct onednn_share share = onednn_share_of(job, part);
+    void *data[4] = {share.dx, share.dy};
     int count = 2;
-    if (op->kind == OP_LRN)
-        data[count++] = x;
-    data[count] = saved;
-    return onednn_call_run(&calls->backward, thread, data, scratch);
+    if (job->plan->ops->kind == OP_LRN)
+        data[count++] = share.x;
+    data[count] = saved_of(job, &share);
+    return onednn_call_run(&share.calls->backward_data, thread, data, share.scratch);
 }
 
 static enum status forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = {plan, args, false, image_parts(plan->images, stream->size)};
-    return team_run(stream, job.parts, run_part, &job);
+    struct onednn_job job = job_of(stream, plan, args);
+    return team_run(stream, job.count, forward_part, &job);
 }
 
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = {plan, args, true, image_parts(plan->images, stream->size)};
-    return args->dx.data ? team_run(stream, job.parts, run_part, &job) : STATUS_OK;
+    struct onednn_job job = job_of(stream, plan, args);
+    return args->dx.data ? team_run(stream, job.count, backward_part, &job) : STATUS_OK;
 }
 
 const struct cpu_implementation onednn_window = {
