@@ -11,8 +11,8 @@
 
 namespace cudasim {
 
-// `name` is for messages. Returns cudaErrorInvalidResourceHandle for a stream that is not there (any more), and
-// for one of another GPU than the current one.
+// `name` is for messages. Returns cudaErrorInvalidResourceHandle for a stream that is not there (any more),
+// and for one of another GPU than the current one.
 cudaError_t enqueue(cudaStream_t stream, const char *name, std::function<void()> work);
 
 } // namespace cudasim

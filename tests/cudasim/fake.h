@@ -1,0 +1,23 @@
+// The inside of the simulated CUDA runtime, for fake_nccl.cpp.
+#ifndef TOWERSCOPE_TESTS_CUDASIM_FAKE_H
+#define TOWERSCOPE_TESTS_CUDASIM_FAKE_H
+
+#include "tests/cudasim/control.h"
+#include "tests/cudasim/enqueue.h"
+
+namespace cudasim {
+
+const cudasim_settings &settings();
+bool lost(int gpu);
+int gpu_of(cudaStream_t stream);
+
+// Work of several streams that runs once, when it stands first on all of them: a collective. `ready` is asked
+// again and again; `run` is called for each stream with every GPU's memory open.
+cudaError_t enqueue_when(cudaStream_t stream, const char *name, std::function<bool()> ready,
+                         std::function<void()> run);
+
+[[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+} // namespace cudasim
+
+#endif

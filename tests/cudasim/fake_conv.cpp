@@ -1,0 +1,148 @@
+// kernels/cuda/conv.h by plain loops, queued on the simulated stream.
+#include "kernels/cuda/conv.h"
+
+#include "tests/cudasim/fake.h"
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <vector>
+
+struct conv_context {
+    cudaStream_t stream;
+};
+
+struct conv_plan {
+    struct conv_request request;
+    struct op op;
+};
+
+namespace {
+
+enum { WORKSPACE = 512 };
+
+enum status queued(const char *name, const conv_context *context, std::function<void()> work) {
+    cudaError_t error = cudasim::enqueue(context->stream, name, std::move(work));
+    if (error == cudaSuccess)
+        return STATUS_OK;
+    return status_fail(STATUS_DEVICE, "%s: %s", name, cudaGetErrorString(error));
+}
+
+// Every product of the convolution: visit(place of x, place of the weight, place of y), channels apart.
+template <class Visit> void products(const conv_plan &plan, Visit visit) {
+    const struct op &op = plan.op;
+    const struct op_window &w = op.window;
+    for (int n = 0; n < plan.request.images; n++)
+        for (int i = 0; i < op.out.h; i++)
+            for (int j = 0; j < op.out.w; j++)
+                for (int u = 0; u < w.kernel_h; u++)
+                    for (int v = 0; v < w.kernel_w; v++) {
+                        int row = i * w.stride + u - w.pad_top, column = j * w.stride + v - w.pad_left;
+                        if (row < 0 || row >= op.in.h || column < 0 || column >= op.in.w)
+                            continue;
+                        visit(((size_t(n) * op.in.h + row) * op.in.w + column) * op.in.c,
+                              size_t(u) * w.kernel_w + v,
+                              ((size_t(n) * op.out.h + i) * op.out.w + j) * op.out.c);
+                    }
+}
+
+// [out][tap][in]
+size_t weight_at(const struct op &op, int out, size_t tap) {
+    return (size_t(out) * op.window.kernel_h * op.window.kernel_w + tap) * op.in.c;
+}
+
+// The library may write anything into its workspace.
+void spoil(void *workspace) {
+    memset(workspace, 0xA5, WORKSPACE);
+}
+
+} // namespace
+
+extern "C" {
+
+enum status conv_context_new(cudaStream_t stream, struct conv_context **out) {
+    *out = new (std::nothrow) conv_context{stream};
+    return *out ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a simulated cuDNN handle");
+}
+
+void conv_context_free(struct conv_context *context) {
+    delete context;
+}
+
+enum status conv_plan_new(struct conv_context *, const struct conv_request *request, struct conv_plan **out) {
+    *out = new (std::nothrow) conv_plan{*request, *request->op};
+    return *out ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a simulated cuDNN plan");
+}
+
+void conv_plan_free(struct conv_plan *plan) {
+    delete plan;
+}
+
+size_t conv_plan_workspace(const struct conv_plan *) {
+    return WORKSPACE;
+}
+
+void conv_plan_describe(const struct conv_plan *, char *out, size_t size) {
+    snprintf(out, size, "simulated");
+}
+
+enum status conv_forward(struct conv_context *context, const struct conv_plan *shared, const float *x,
+                         const float *weights, const float *bias, float *y, void *workspace) {
+    const conv_plan plan = *shared;
+    return queued("convolution", context, [=] {
+        const struct op &op = plan.op;
+        spoil(workspace);
+        std::vector<double> sum(size_t(plan.request.images) * shape_size(op.out));
+        products(plan, [&](size_t at_x, size_t tap, size_t at_y) {
+            for (int o = 0; o < op.out.c; o++) {
+                const float *w = weights + weight_at(op, o, tap);
+                double s = 0;
+                for (int c = 0; c < op.in.c; c++)
+                    s += double(x[at_x + size_t(c)]) * w[c];
+                sum[at_y + size_t(o)] += s;
+            }
+        });
+        for (size_t i = 0; i < sum.size(); i++) {
+            double value = sum[i] + (plan.request.bias ? bias[i % size_t(op.out.c)] : 0);
+            y[i] = float(plan.request.relu && value < 0 ? 0 : value);
+        }
+    });
+}
+
+enum status conv_input_gradient(struct conv_context *context, const struct conv_plan *shared, const float *dz,
+                                const float *weights, float *dx, void *workspace) {
+    const conv_plan plan = *shared;
+    return queued("convolution, gradient of x", context, [=] {
+        const struct op &op = plan.op;
+        spoil(workspace);
+        std::vector<double> sum(size_t(plan.request.images) * shape_size(op.in));
+        products(plan, [&](size_t at_x, size_t tap, size_t at_y) {
+            for (int o = 0; o < op.out.c; o++)
+                for (int c = 0; c < op.in.c; c++)
+                    sum[at_x + size_t(c)] +=
+                        double(dz[at_y + size_t(o)]) * weights[weight_at(op, o, tap) + size_t(c)];
+        });
+        for (size_t i = 0; i < sum.size(); i++)
+            dx[i] = float(sum[i]);
+    });
+}
+
+enum status conv_weights_gradient(struct conv_context *context, const struct conv_plan *shared,
+                                  const float *x, const float *dz, float *dweights, void *workspace) {
+    const conv_plan plan = *shared;
+    return queued("convolution, gradient of the weights", context, [=] {
+        const struct op &op = plan.op;
+        spoil(workspace);
+        std::vector<double> sum(op_parameter_size(&op));
+        products(plan, [&](size_t at_x, size_t tap, size_t at_y) {
+            for (int o = 0; o < op.out.c; o++)
+                for (int c = 0; c < op.in.c; c++)
+                    sum[weight_at(op, o, tap) + size_t(c)] +=
+                        double(x[at_x + size_t(c)]) * dz[at_y + size_t(o)];
+        });
+        for (size_t i = 0; i < sum.size(); i++)
+            dweights[i] = float(sum[i]);
+    });
+}
+
+} // extern "C"

@@ -1,0 +1,564 @@
+// A simulated CUDA runtime, built against the real header, so that the plugin's host code runs without a GPU.
+//
+// It is as hostile as the real one may be: work is queued and runs later, in the order of its stream, streams
+// interleaved by a seed; an event is bound to what was queued when it was recorded; memory of a GPU can be
+// touched by work of that GPU alone, never by the host; allocation and waiting are refused during a capture;
+// asynchronous copies must be from and to page-locked memory, which arrives when the work runs, not before.
+#include "tests/cudasim/fake.h"
+#include "tests/cudasim/memory.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace cudasim {
+namespace {
+
+struct Piece {
+    const char *name;
+    std::function<bool()> ready; // empty: at once
+    std::function<void()> run;
+    int opens;   // whose memory
+    bool marker; // an event or a wait: no work
+};
+
+struct Stream {
+    int gpu;
+    unsigned priority;
+    std::deque<Piece> queue;
+    bool capturing = false;
+    std::vector<Piece> captured;
+};
+
+struct Event {
+    int gpu;
+    std::shared_ptr<bool> done; // of its last record; null: never recorded
+};
+
+struct Graph {
+    int gpu;
+    std::vector<Piece> pieces;
+};
+
+struct World {
+    cudasim_settings settings = {2, 1, 0, -1, -1, 0, -1, -1};
+    std::vector<Stream *> streams;
+    std::set<Event *> events;
+    std::set<Graph *> graphs;
+    std::map<char *, size_t> pinned;
+    std::mt19937 random{1};
+    int current = 0, waits = 0;
+    long ran = 0, ran_on[MAX_GPUS] = {};
+    bool lost[MAX_GPUS] = {};
+    cudaError_t last = cudaSuccess;
+    World() {
+        const char *seed = getenv("CUDASIM_SEED"), *gpus = getenv("CUDASIM_GPUS");
+        if (seed)
+            random.seed(settings.seed = unsigned(atoi(seed)));
+        if (gpus)
+            settings.gpus = atoi(gpus);
+        if (settings.gpus < 0 || settings.gpus > MAX_GPUS)
+            die("CUDASIM_GPUS: expected 0 to %d", int(MAX_GPUS));
+    }
+};
+
+World &world() {
+    static World w;
+    return w;
+}
+
+cudaError_t failed(cudaError_t error) {
+    if (error != cudaSuccess)
+        world().last = error;
+    return error;
+}
+
+Stream *stream_of(cudaStream_t handle) {
+    auto *s = reinterpret_cast<Stream *>(handle);
+    for (Stream *known : world().streams)
+        if (known == s)
+            return s;
+    return nullptr;
+}
+
+bool capturing() {
+    for (const Stream *s : world().streams)
+        if (s->capturing)
+            return true;
+    return false;
+}
+
+bool runnable(const Stream *s) {
+    return !s->queue.empty() && !lost(s->gpu) && (!s->queue.front().ready || s->queue.front().ready());
+}
+
+// Which stream goes on: even seeds keep to an order of precedence that changes now and then, which finds work
+// that overtakes; odd ones draw each time.
+Stream *choose() {
+    World &w = world();
+    std::vector<Stream *> able;
+    for (Stream *s : w.streams)
+        if (runnable(s))
+            able.push_back(s);
+    if (able.empty())
+        return nullptr;
+    if (w.settings.seed % 2)
+        return able[w.random() % able.size()];
+    if (w.random() % 64 == 0)
+        for (Stream *s : w.streams)
+            s->priority = unsigned(w.random());
+    Stream *best = able[0];
+    for (Stream *s : able)
+        if (s->priority > best->priority)
+            best = s;
+    return best;
+}
+
+bool run_one() {
+    World &w = world();
+    Stream *s = choose();
+    if (!s)
+        return false;
+    Piece piece = std::move(s->queue.front());
+    s->queue.pop_front();
+    if (!piece.marker) {
+        memory_open(piece.opens);
+        w.ran++;
+        w.ran_on[s->gpu]++;
+    }
+    piece.run();
+    if (w.settings.lose_gpu == s->gpu && w.ran_on[s->gpu] > w.settings.lose_after)
+        w.lost[s->gpu] = true;
+    return true;
+}
+
+// Some work, as time would bring it: until `done`, or as much as one look at a stream is worth.
+void pass_time(const std::function<bool()> &done, unsigned most) {
+    while (most-- && !done() && run_one())
+        ;
+    memory_open(NO_GPU);
+}
+
+void pass_time_until(const char *what, const std::function<bool()> &done) {
+    while (!done())
+        if (!run_one())
+            die("%s would wait for ever: the streams wait for each other", what);
+    memory_open(NO_GPU);
+}
+
+cudaError_t put(cudaStream_t handle, Piece piece) {
+    Stream *s = stream_of(handle);
+    if (!s || s->gpu != world().current)
+        return failed(cudaErrorInvalidResourceHandle);
+    if (lost(s->gpu))
+        return failed(cudaErrorDevicesUnavailable);
+    if (s->capturing)
+        s->captured.push_back(std::move(piece));
+    else
+        s->queue.push_back(std::move(piece));
+    return cudaSuccess;
+}
+
+bool is_pinned(const void *at, size_t bytes) {
+    auto *p = static_cast<char *>(const_cast<void *>(at));
+    auto next = world().pinned.upper_bound(p);
+    if (next == world().pinned.begin())
+        return false;
+    --next;
+    return p + bytes <= next->first + next->second;
+}
+
+} // namespace
+
+[[noreturn]] void die(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("cudasim: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    abort();
+}
+
+const cudasim_settings &settings() {
+    return world().settings;
+}
+
+bool lost(int gpu) {
+    return world().lost[gpu];
+}
+
+int gpu_of(cudaStream_t stream) {
+    Stream *s = stream_of(stream);
+    return s ? s->gpu : NO_GPU;
+}
+
+cudaError_t enqueue(cudaStream_t stream, const char *name, std::function<void()> work) {
+    return put(stream, {name, nullptr, std::move(work), world().current, false});
+}
+
+cudaError_t enqueue_when(cudaStream_t stream, const char *name, std::function<bool()> ready,
+                         std::function<void()> run) {
+    Stream *s = stream_of(stream);
+    if (s && s->capturing)
+        return failed(cudaErrorStreamCaptureUnsupported);
+    return put(stream, {name, std::move(ready), std::move(run), ALL_GPUS, false});
+}
+
+} // namespace cudasim
+
+using namespace cudasim;
+
+extern "C" {
+
+void cudasim_set(const struct cudasim_settings *wanted) {
+    World &w = world();
+    w.settings = *wanted;
+    w.random.seed(wanted->seed);
+    w.waits = 0;
+    w.ran = 0;
+    for (int i = 0; i < MAX_GPUS; i++) {
+        w.ran_on[i] = 0;
+        w.lost[i] = false;
+    }
+}
+
+int cudasim_waits(void) {
+    return world().waits;
+}
+
+long cudasim_pieces(void) {
+    return world().ran;
+}
+
+int cudasim_clean(void) {
+    World &w = world();
+    return w.streams.empty() && w.events.empty() && w.graphs.empty() && w.pinned.empty() && memory_empty();
+}
+
+// ---- GPUs
+
+cudaError_t cudaGetDeviceCount(int *count) {
+    *count = settings().gpus;
+    return failed(*count ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaSetDevice(int gpu) {
+    if (gpu < 0 || gpu >= settings().gpus)
+        return failed(cudaErrorInvalidDevice);
+    world().current = gpu;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *gpu) {
+    *gpu = world().current;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int gpu) {
+    if (gpu < 0 || gpu >= settings().gpus)
+        return failed(cudaErrorInvalidDevice);
+    *out = cudaDeviceProp();
+    snprintf(out->name, sizeof out->name, "simulated GPU");
+    out->major = 9;
+    out->multiProcessorCount = 4;
+    out->totalGlobalMem = settings().memory_bytes ? settings().memory_bytes : size_t(2) << 30;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
+    *total = settings().memory_bytes ? settings().memory_bytes : size_t(2) << 30;
+    *free_bytes = *total - memory_used(world().current);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void) {
+    cudaError_t error = world().last;
+    world().last = cudaSuccess;
+    return error;
+}
+
+cudaError_t cudaPeekAtLastError(void) {
+    return world().last;
+}
+
+const char *cudaGetErrorString(cudaError_t error) {
+    switch (error) {
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorNotReady:
+        return "device not ready";
+    case cudaErrorNoDevice:
+        return "no CUDA-capable device is detected";
+    case cudaErrorDevicesUnavailable:
+        return "the device is gone (simulated)";
+    case cudaErrorStreamCaptureUnsupported:
+        return "operation not permitted when stream is capturing";
+    case cudaErrorInvalidResourceHandle:
+        return "invalid resource handle";
+    case cudaErrorInvalidDevice:
+        return "invalid device ordinal";
+    default:
+        return "an error of the simulation";
+    }
+}
+
+const char *cudaGetErrorName(cudaError_t error) {
+    return cudaGetErrorString(error);
+}
+
+// ---- memory
+
+cudaError_t cudaMalloc(void **out, size_t bytes) {
+    World &w = world();
+    *out = nullptr;
+    if (capturing())
+        return failed(cudaErrorStreamCaptureUnsupported);
+    if (lost(w.current))
+        return failed(cudaErrorDevicesUnavailable);
+    *out = memory_take(w.current, bytes);
+    return *out ? cudaSuccess : failed(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaFree(void *at) {
+    if (!at)
+        return cudaSuccess;
+    if (capturing())
+        return failed(cudaErrorStreamCaptureUnsupported);
+    int gpu = memory_gpu(at);
+    if (gpu != world().current)
+        return failed(cudaErrorInvalidValue);
+    pass_time_until("cudaFree", [=] { // it waits for the GPU
+        for (Stream *s : world().streams)
+            if (s->gpu == gpu && !s->queue.empty() && !lost(gpu))
+                return false;
+        return true;
+    });
+    return memory_give(gpu, at) ? cudaSuccess : failed(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned) {
+    if (capturing())
+        return failed(cudaErrorStreamCaptureUnsupported);
+    *out = malloc(bytes ? bytes : 1);
+    if (!*out)
+        return failed(cudaErrorMemoryAllocation);
+    memset(*out, 0xCD, bytes);
+    world().pinned[static_cast<char *>(*out)] = bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *at) {
+    if (!world().pinned.erase(static_cast<char *>(at)))
+        return failed(cudaErrorInvalidValue);
+    free(at);
+    return cudaSuccess;
+}
+
+static bool copy_allowed(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+    int here = world().current;
+    switch (kind) {
+    case cudaMemcpyHostToDevice:
+        return is_pinned(from, bytes) && memory_gpu(to) == here;
+    case cudaMemcpyDeviceToHost:
+        return is_pinned(to, bytes) && memory_gpu(from) == here;
+    case cudaMemcpyDeviceToDevice:
+        return memory_gpu(to) == here && memory_gpu(from) == here;
+    default:
+        return false;
+    }
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+    if (!copy_allowed(to, from, bytes, kind))
+        return failed(cudaErrorInvalidValue);
+    return enqueue(stream, "copy", [=] { memcpy(to, from, bytes); });
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_gpu, const void *from, int from_gpu, size_t bytes,
+                                cudaStream_t stream) {
+    if (memory_gpu(to) != to_gpu || memory_gpu(from) != from_gpu)
+        return failed(cudaErrorInvalidValue);
+    return put(stream, {"copy between GPUs", nullptr, [=] { memcpy(to, from, bytes); }, ALL_GPUS, false});
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
+    if (memory_gpu(to) != world().current)
+        return failed(cudaErrorInvalidValue);
+    return enqueue(stream, "fill", [=] { memset(to, value, bytes); });
+}
+
+// ---- streams and events
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
+    World &w = world();
+    auto *s = new Stream;
+    s->gpu = w.current;
+    s->priority = unsigned(w.random());
+    w.streams.push_back(s);
+    *out = reinterpret_cast<cudaStream_t>(s);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+    Stream *s = stream_of(handle);
+    if (!s)
+        return failed(cudaErrorInvalidResourceHandle);
+    if (!lost(s->gpu) && settings().hang_collective < 0 && settings().lose_gpu < 0)
+        pass_time_until("cudaStreamDestroy", [=] { return s->queue.empty(); });
+    auto &all = world().streams;
+    for (size_t i = 0; i < all.size(); i++)
+        if (all[i] == s)
+            all.erase(all.begin() + long(i));
+    delete s;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+    Stream *s = stream_of(handle);
+    if (!s)
+        return failed(cudaErrorInvalidResourceHandle);
+    if (s->capturing)
+        return failed(cudaErrorStreamCaptureUnsupported);
+    pass_time([=] { return s->queue.empty(); }, unsigned(world().random() % 64));
+    if (lost(s->gpu))
+        return failed(cudaErrorDevicesUnavailable);
+    return s->queue.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+    Stream *s = stream_of(handle);
+    if (!s)
+        return failed(cudaErrorInvalidResourceHandle);
+    if (s->capturing)
+        return failed(cudaErrorStreamCaptureUnsupported);
+    if (lost(s->gpu))
+        return failed(cudaErrorDevicesUnavailable);
+    pass_time_until("cudaStreamSynchronize", [=] { return s->queue.empty() || lost(s->gpu); });
+    return lost(s->gpu) ? failed(cudaErrorDevicesUnavailable) : cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
+    auto *e = new Event{world().current, nullptr};
+    world().events.insert(e);
+    *out = reinterpret_cast<cudaEvent_t>(e);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t handle) {
+    auto *e = reinterpret_cast<Event *>(handle);
+    if (!world().events.erase(e))
+        return failed(cudaErrorInvalidResourceHandle);
+    delete e;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
+    auto *e = reinterpret_cast<Event *>(handle);
+    Stream *s = stream_of(stream);
+    if (!s || !world().events.count(e) || e->gpu != s->gpu)
+        return failed(cudaErrorInvalidResourceHandle);
+    if (s->capturing)
+        return failed(cudaErrorStreamCaptureUnsupported);
+    auto done = std::make_shared<bool>(false);
+    e->done = done;
+    return put(stream, {"event", nullptr, [=] { *done = true; }, NO_GPU, true});
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigned) {
+    World &w = world();
+    auto *e = reinterpret_cast<Event *>(handle);
+    Stream *s = stream_of(stream);
+    if (!s || !w.events.count(e))
+        return failed(cudaErrorInvalidResourceHandle);
+    if (s->capturing)
+        return failed(cudaErrorStreamCaptureUnsupported);
+    if (!e->done)
+        return cudaSuccess; // never recorded: there is nothing to wait for
+    if (w.waits++ == w.settings.drop_wait)
+        return cudaSuccess;
+    auto done = e->done;
+    return put(stream, {"wait", [=] { return *done; }, [] {}, NO_GPU, true});
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
+    auto *e = reinterpret_cast<Event *>(handle);
+    if (!world().events.count(e))
+        return failed(cudaErrorInvalidResourceHandle);
+    pass_time([=] { return !e->done || *e->done; }, unsigned(world().random() % 64));
+    if (lost(e->gpu))
+        return failed(cudaErrorDevicesUnavailable);
+    return !e->done || *e->done ? cudaSuccess : cudaErrorNotReady;
+}
+
+// ---- graphs
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMode) {
+    Stream *s = stream_of(handle);
+    if (!s || s->capturing)
+        return failed(cudaErrorInvalidResourceHandle);
+    s->capturing = true;
+    s->captured.clear();
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *out) {
+    Stream *s = stream_of(handle);
+    if (!s || !s->capturing)
+        return failed(cudaErrorInvalidResourceHandle);
+    auto *graph = new Graph{s->gpu, std::move(s->captured)};
+    s->capturing = false;
+    s->captured.clear();
+    world().graphs.insert(graph);
+    *out = reinterpret_cast<cudaGraph_t>(graph);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t handle, unsigned long long) {
+    auto *graph = reinterpret_cast<Graph *>(handle);
+    if (!world().graphs.count(graph))
+        return failed(cudaErrorInvalidResourceHandle);
+    auto *copy = new Graph(*graph);
+    world().graphs.insert(copy);
+    *out = reinterpret_cast<cudaGraphExec_t>(copy);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream) {
+    auto *graph = reinterpret_cast<Graph *>(handle);
+    Stream *s = stream_of(stream);
+    if (!world().graphs.count(graph) || !s || s->gpu != graph->gpu || s->capturing)
+        return failed(cudaErrorInvalidResourceHandle);
+    for (const Piece &piece : graph->pieces) {
+        cudaError_t error = put(stream, piece);
+        if (error != cudaSuccess)
+            return error;
+    }
+    return cudaSuccess;
+}
+
+static cudaError_t forget(Graph *graph) {
+    if (!world().graphs.erase(graph))
+        return failed(cudaErrorInvalidResourceHandle);
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    return forget(reinterpret_cast<Graph *>(graph));
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+    return forget(reinterpret_cast<Graph *>(graph));
+}
+
+} // extern "C"
