@@ -19,7 +19,7 @@ struct group {
 static enum status buffer(struct group *g, size_t bytes, float scale, struct span *out) {
     if (bytes == 0)
         return STATUS_OK;
-    STATUS_TRY(g->device.ops->buffer_new(g->device.device, bytes, out));
+    STATUS_TRY(g->device.ops->buffer_new(g->device.device, bytes, 0, out));
     float *values = malloc(bytes);
     if (!values)
         return status_fail(STATUS_NO_MEMORY, "no memory for a benchmark");

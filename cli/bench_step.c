@@ -62,23 +62,23 @@ static enum status plan_towers(struct bench_step *b) {
 }
 
 static enum status allocate_device(struct bench_step *b) {
-    enum status (*make)(struct device *, size_t, struct span *) = b->device.ops->buffer_new;
+    enum status (*make)(struct device *, size_t, int, struct span *) = b->device.ops->buffer_new;
     struct device *device = b->device.device;
     size_t flat = b->model->flat_count * sizeof(float), scratch = 0, prepared = 0;
     for (int k = 0; k < b->count; k++) {
         struct net_sizes sizes = net_sizes(b->towers[k].net);
-        STATUS_TRY(make(device, sizes.arena_bytes, &b->towers[k].memory.arena));
-        STATUS_TRY(make(device, sizes.gradient_bytes, &b->towers[k].memory.gradient));
+        STATUS_TRY(make(device, sizes.arena_bytes, k, &b->towers[k].memory.arena));
+        STATUS_TRY(make(device, sizes.gradient_bytes, k, &b->towers[k].memory.gradient));
         b->gradients[k] = b->towers[k].memory.gradient;
         scratch = sizes.scratch_bytes > scratch ? sizes.scratch_bytes : scratch;
         prepared = sizes.prepared_bytes;
     }
     for (int i = 0; i < b->workers; i++)
-        STATUS_TRY(make(device, scratch, &b->scratch[i]));
-    STATUS_TRY(make(device, prepared, &b->prepared));
-    STATUS_TRY(make(device, flat, &b->gradient));
-    STATUS_TRY(make(device, flat, &b->average));
-    return make(device, flat, &b->values);
+        STATUS_TRY(make(device, scratch, i, &b->scratch[i]));
+    STATUS_TRY(make(device, prepared, PLACE_SHARED, &b->prepared));
+    STATUS_TRY(make(device, flat, PLACE_SHARED, &b->gradient));
+    STATUS_TRY(make(device, flat, PLACE_SHARED, &b->average));
+    return make(device, flat, PLACE_SHARED, &b->values);
 }
 
 /* Images as standardised ones are, labels drawn evenly, parameters as a run begins with. */

@@ -11,11 +11,15 @@ static const char *given(const char *text) {
 }
 
 enum status session_open_device(const struct settings *settings, struct device_handle *out) {
-    int threads = settings->threads > 0 ? (int)settings->threads : 0;
-    const char *name = given(settings->devices), *isa = given(settings->isa);
-    if (name && strchr(name, ','))
-        return status_fail(STATUS_UNSUPPORTED, "devices %s: a run uses one device; name one", name);
-    return name ? device_open(name, threads, isa, out) : device_open_default(threads, isa, out);
+    const struct device_options options = {
+        .threads = settings->threads > 0 ? (int)settings->threads : 0,
+        .isa = given(settings->isa),
+        .precision = given(settings->precision),
+        .deterministic = settings->deterministic,
+        .eager = settings->no_graphs,
+    };
+    const char *names = given(settings->devices);
+    return names ? device_open_with(names, &options, out) : device_open_default(&options, out);
 }
 
 enum status session_open_data(const struct settings *settings, struct dataset **out) {

@@ -5,18 +5,30 @@
  *
  * Streams: a stream is an order of execution. On the CPU work is done when the call returns (the stream names
  * a worker and the threads it may split an operation over); on an asynchronous device it is queued, and
- * device_poll() tells when it is done. Code that drives towers is the same for both: device_each() hands it a
- * stream per item, on the CPU from the workers of the device's pool, elsewhere in order on the calling thread.
+ * poll() tells when it is done. Code that drives towers is the same for both: each() hands it a stream per
+ * item, on the CPU from the workers of the device's pool, elsewhere in order on the calling thread.
+ *
+ * Places: one open device may be a group of several GPUs, with memory of their own. Tower k, and worker k,
+ * live at place k: on GPU k mod (number of GPUs). A shared buffer lies on every GPU, with the same content;
+ * its address is that of the first one's. Calls that write to a shared buffer write to all of them; calls
+ * that read one use the nearest. A piece of a buffer (address and bytes within it) is a span like any other.
+ *
+ * Asynchronous devices: what a call reads of the host it reads before it returns; what it gives to the host
+ * (read(), the figures of combine() and update()) is there once poll() said STATUS_OK, not before, and its
+ * place must last until poll() said something else than STATUS_BUSY.
  *
  * Forward bits of an image never depend on the other images of the batch or on their number (2 or more).
- * Sums over images, towers and parameters are made in a fixed order: the same settings give the same bytes. */
+ * Sums over images, towers and parameters are made in a fixed order: the same settings give the same bytes.
+ */
 #ifndef TOWERSCOPE_KERNELS_DEVICE_H
 #define TOWERSCOPE_KERNELS_DEVICE_H
 
 #include "kernels/op.h"
 
-#define DEVICE_API 1 /* raised when this table changes; a plugin with another number is refused */
-#define PLAN_MAX_OPS 8
+#define DEVICE_API       2 /* raised when this table changes; a plugin with another number is refused */
+#define PLAN_MAX_OPS     8
+#define DEVICE_GROUP_MAX 16   /* GPUs of one open device */
+#define PLACE_SHARED     (-1) /* of a buffer: on every GPU; else a tower's or worker's number */
 
 struct device;
 struct stream;
@@ -28,36 +40,49 @@ struct span {
     size_t bytes;
 };
 
+/* How a device is to be opened. Zeroed, but for count 1, is the default. */
+struct device_options {
+    int indices[DEVICE_GROUP_MAX]; /* which of its kind, each once: {0, 1} of "cuda:0,cuda:1" */
+    int count;
+    int threads;           /* CPU devices: 0 = one per processor in the affinity mask */
+    const char *isa;       /* CPU devices: NULL: the best there is */
+    const char *precision; /* GPUs: "f32", "tf32", "bf16" of matrix products; NULL: f32 */
+    bool deterministic;    /* GPUs: only kernels that give the same bytes each time, sums in tower order */
+    bool eager;            /* GPUs: no graphs, every kernel launched by itself */
+};
+
 struct device_info {
-    char name[32];         /* "cpu", "ref", "cuda:0": as --devices names it */
+    char name[32];         /* "cpu", "ref", "cuda": the kind, and of a single one "cuda:0" */
     char description[128]; /* the processor or GPU, in words */
     int element_bytes;     /* sizeof(real): 4, or 8 for ref64 */
     int threads;           /* workers of a CPU device, else 0 */
     char isa[16];          /* "avx512", "avx2", "plain"; "" where it means nothing */
+    char precision[8];     /* of matrix products: "f32" */
     bool host_memory;      /* spans are readable by the host */
     bool asynchronous;
-    long long memory_bytes; /* 0: unknown */
+    int count;              /* GPUs of the group; 1 */
+    long long memory_bytes; /* of all of them; 0: unknown */
 };
 
 /* What is to be planned: operations that follow one another, the first of them reading the group's input. */
 struct plan_request {
     const struct op *ops;
     int count;
-    int images;           /* the plan runs exactly this many */
-    bool training;        /* false: forward only, nothing is saved */
-    bool input_gradient;  /* false for the first layer: dx is not wanted */
-    const char *force;    /* name of an implementation, or NULL: the device chooses */
+    int images;          /* the plan runs exactly this many */
+    bool training;       /* false: forward only, nothing is saved */
+    bool input_gradient; /* false for the first layer: dx is not wanted */
+    const char *force;   /* name of an implementation, or NULL: the device chooses */
 };
 
 struct plan_info {
-    int taken;              /* operations from the front of the request that this plan does, at least 1 */
+    int taken; /* operations from the front of the request that this plan does, at least 1 */
     char implementation[64];
-    size_t saved_bytes;     /* written by forward, read by backward: one per plan and tower */
-    size_t scratch_bytes;   /* free again after each call: one per worker, the largest wins */
-    size_t prepared_bytes;  /* made from the parameters by prepare(), shared by all towers; its content and
-                               size depend on ops and implementation only, not on `images` */
-    bool backward_reads_x;  /* backward reads the group's input ... */
-    bool backward_reads_y;  /* ... or output: else those buffers may be reused after forward */
+    size_t saved_bytes;    /* written by forward, read by backward: one per plan and tower */
+    size_t scratch_bytes;  /* free again after each call: one per worker, the largest wins */
+    size_t prepared_bytes; /* made from the parameters by prepare(), shared by all towers; its content and
+                              size depend on ops and implementation only, not on `images` */
+    bool backward_reads_x; /* backward reads the group's input ... */
+    bool backward_reads_y; /* ... or output: else those buffers may be reused after forward */
 };
 
 /* Memory of one group for one call. Unused spans are {NULL, 0}. params[i] and grads[i] belong to the i-th
@@ -70,12 +95,13 @@ struct plan_args {
     struct span saved, scratch, prepared;
 };
 
-/* Softmax cross-entropy of one tower. losses[i] = log(sum_c exp(logit_c - m)) + m - logit_label, m the largest
- * logit. probabilities may be NULL. dlogits (NULL: not wanted) = (p - onehot) * scale, scale = 1/images. */
+/* Softmax cross-entropy of one tower. losses[i] = log(sum_c exp(logit_c - m)) + m - logit_label, m the
+ * largest logit. probabilities may be NULL. dlogits (NULL: not wanted) = (p - onehot) * scale, scale =
+ * 1/images. */
 struct loss_args {
     int images, classes;
-    struct span logits;        /* [images][classes] real */
-    const int32_t *labels;     /* host memory, 0 <= label < classes */
+    struct span logits;    /* [images][classes] real */
+    const int32_t *labels; /* host memory, 0 <= label < classes */
     double scale;
     struct span losses;        /* [images] real */
     struct span probabilities; /* [images][classes] real */
@@ -93,42 +119,52 @@ struct segment {
 /* Average of the towers' gradients, weighted, in tower order. A tower's gradient is that of its total loss:
  * G_k = gradients[k] + weight_decay * parameters, formed on the fly. average = sum_k weights[k] * G_k.
  * Towers with weight 0 are skipped (their buffers are not read). Sums are in double over fixed blocks, so
- * that the number of threads does not change them. */
+ * that the number of threads does not change them. (Several GPUs add their towers' sums up in float.)
+ * parameters are read only where a segment decays. */
 struct combine_args {
     int towers;
     const struct span *gradients; /* [towers] flat buffers of cross-entropy gradients */
-    const double *weights;        /* [towers] share of the step's images: they add up to 1 in the right average */
+    const double *weights; /* [towers] share of the step's images: they add up to 1 in the right average */
     struct span parameters;
     const struct segment *segments;
     int segment_count;
-    bool want_dots;               /* fill dots[] */
-    struct span average;          /* out: flat */
-    double *norms2;               /* out [towers]: |G_k|^2 */
-    double *dots;                 /* out [towers]: G_k . average */
-    double *segment_norms2;       /* out [segment_count] or NULL: |average|^2 by tensor */
-    double *average_norm2;        /* out */
+    bool want_dots;         /* fill dots[] */
+    struct span average;    /* out: flat */
+    double *norms2;         /* out [towers]: |G_k|^2 */
+    double *dots;           /* out [towers]: G_k . average */
+    double *segment_norms2; /* out [segment_count] or NULL: |average|^2 by tensor */
+    double *average_norm2;  /* out */
 };
 
 /* One optimizer step over the flat buffers, in one pass:
- *   g = gradient_scale * average;  m = momentum * velocity + g (velocity NULL: m = g);  w -= learning_rate * m
- *   shadow -= (1 - ema_decay) * (shadow - w) (shadow NULL: none) */
+ *   g = gradient_scale * average;  m = momentum * velocity + g (velocity NULL: m = g);  w -= learning_rate *
+ * m shadow -= (1 - ema_decay) * (shadow - w) (shadow NULL: none) */
 struct update_args {
     struct span parameters, average, velocity, shadow;
     const struct segment *segments;
     int segment_count;
     double learning_rate, momentum, gradient_scale, ema_decay;
-    double *parameter_norms2; /* out [segment_count]: sum(w^2) after the update (the next step's decay terms) */
-    double *update_norms2;    /* out [segment_count]: |change of w|^2 */
+    /* Asynchronous devices, where nobody has seen the average's norm yet: with clip_norm > 0 the scale is
+     * further min(1, clip_norm / |average|), and with `guard` nothing is changed when |average| is not
+     * finite. |average| is what the last combine() found. Others ignore both: the caller knows the norm. */
+    double clip_norm;
+    bool guard;
+    double
+        *parameter_norms2; /* out [segment_count]: sum(w^2) after the update (the next step's decay terms) */
+    double *update_norms2; /* out [segment_count]: |change of w|^2 */
 };
 
 struct device_ops {
     int api;
     const char *name;
-    /* threads: 0 = one per processor in the affinity mask (CPU devices). isa NULL: the best there is. */
-    enum status (*open)(int index, int threads, const char *isa, struct device **out);
+    /* STATUS_NOT_FOUND: there is no device with an index that high. */
+    enum status (*open)(const struct device_options *options, struct device **out);
     void (*close)(struct device *);
     enum status (*describe)(const struct device *, struct device_info *out);
-    enum status (*buffer_new)(struct device *, size_t bytes, struct span *out); /* zeroed, 64-byte aligned */
+    /* Name of the GPU at a place, as --devices names it ("cuda:1"); NULL: the device's own name. */
+    void (*place_name)(const struct device *, int place, char *out, size_t size);
+    enum status (*buffer_new)(struct device *, size_t bytes, int place, struct span *out); /* zeroed, 64-byte
+                                                                                              aligned */
     void (*buffer_free)(struct device *, struct span buffer);
     /* Host float values to and from the device's real; asynchronous where the device is. */
     enum status (*write)(struct device *, struct stream *, struct span to, const float *from, size_t count);
@@ -138,20 +174,25 @@ struct device_ops {
     enum status (*plan)(struct device *, const struct plan_request *, struct plan **out);
     const struct plan_info *(*plan_info)(const struct plan *);
     void (*plan_free)(struct plan *);
-    enum status (*prepare)(struct stream *, const struct plan *, const struct plan_args *); /* NULL: nothing to */
+    enum status (*prepare)(struct stream *, const struct plan *,
+                           const struct plan_args *); /* NULL: nothing to */
     enum status (*forward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*backward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*loss)(struct stream *, const struct loss_args *);
-    /* These two use the whole device; no stream of it may be at work. */
+    /* These two use the whole device; on a synchronous one no stream of it may be at work. A call with the
+     * shared parameters works on every GPU; one with a tower's own (see buffer_new) on that tower's. */
     enum status (*combine)(struct device *, const struct combine_args *);
     enum status (*update)(struct device *, const struct update_args *);
-    /* Call work(context, item, stream) for item 0..count-1. At most `workers` (see device_workers) at once, and
-     * worker w is never at two items. The same count gives the same split of each item. Returns when all
+    /* Call work(context, item, stream) for item 0..count-1. At most `workers` (see device_workers) at once,
+     * and worker w is never at two items. The same count gives the same split of each item. Returns when all
      * returned; the first failure in item order is the result (its text is carried over). */
     enum status (*each)(struct device *, int count,
-                        enum status (*work)(void *context, int item, int worker, struct stream *), void *context);
+                        enum status (*work)(void *context, int item, int worker, struct stream *),
+                        void *context);
     int (*workers)(const struct device *, int count); /* how many items each() runs at once for this count */
-    enum status (*poll)(struct device *);             /* STATUS_OK: all done, STATUS_BUSY, or a failure */
+    enum status (*poll)(struct device *);             /* STATUS_OK: all done, STATUS_BUSY, or a failure; never
+                                                         waits. After STATUS_DEVICE only buffer_free(), read() of
+                                                         shared buffers and close() are of use */
     void *(*extra)(struct device *, const char *name); /* optional (NULL): telemetry, collectives */
 };
 

@@ -66,29 +66,39 @@ static enum status kind_ops(const struct kind *kind, bool asked, const struct de
     return plugin_load(kind->name, out);
 }
 
-static enum status kind_open(const struct kind *kind, int index, bool asked, int threads, const char *isa,
+/* "cuda:0,cuda:1" of what is to be opened. */
+static void group_name(const struct kind *kind, const struct device_options *options, char *out,
+                       size_t size) {
+    snprintf(out, size, "%s", kind->name);
+    if (!kind->numbered)
+        return;
+    size_t used = 0;
+    for (int i = 0; i < options->count && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s:%d", i ? "," : "", kind->name,
+                                 options->indices[i]);
+}
+
+static enum status kind_open(const struct kind *kind, const struct device_options *options, bool asked,
                              struct device_handle *out) {
     const struct device_ops *ops = NULL;
     struct device *device = NULL;
+    char name[DEVICE_GROUP_MAX * 16];
     enum status status = kind_ops(kind, asked, &ops);
     if (status == STATUS_OK) {
-        status = ops->open(index, threads, isa, &device);
+        status = ops->open(options, &device);
         if (status != STATUS_OK && kind->worth_loading && !kind->worth_loading())
             (void)status_prefix(status, "%s; ", kind->absence());
     }
+    group_name(kind, options, name, sizeof name);
     if (status != STATUS_OK)
-        return kind->numbered ? status_prefix(status, "device %s:%d cannot be used: ", kind->name, index)
-                              : status_prefix(status, "device %s cannot be used: ", kind->name);
+        return status_prefix(status, "device %s cannot be used: ", name);
     *out = (struct device_handle){ops, device};
     return STATUS_OK;
 }
 
-enum status device_open(const char *name, int threads, const char *isa, struct device_handle *out) {
+static enum status unknown_device(const char *name) {
     char known[128] = "";
     for (int i = 0; i < KINDS; i++) {
-        int index;
-        if (kind_matches(&kinds[i], name, &index))
-            return kind_open(&kinds[i], index, true, threads, isa, out);
         if (kind_hidden(&kinds[i]))
             continue;
         size_t used = strlen(known);
@@ -98,19 +108,78 @@ enum status device_open(const char *name, int threads, const char *isa, struct d
     return status_fail(STATUS_BAD_INPUT, "there is no device \"%s\"; known are %s", name, known);
 }
 
+/* One more device of a list. */
+static enum status add_device(const char *names, const char *name, const struct kind **kind,
+                              struct device_options *options) {
+    const struct kind *found = NULL;
+    int index = 0;
+    for (int i = 0; i < KINDS && !found; i++)
+        if (kind_matches(&kinds[i], name, &index))
+            found = &kinds[i];
+    if (!found)
+        return unknown_device(name);
+    if (*kind && (*kind != found || !found->numbered))
+        return status_fail(STATUS_BAD_INPUT, "devices %s: several devices have to be GPUs of one kind",
+                           names);
+    if (options->count == DEVICE_GROUP_MAX)
+        return status_fail(STATUS_BAD_INPUT, "devices %s: at most %d", names, DEVICE_GROUP_MAX);
+    for (int i = 0; i < options->count; i++)
+        if (options->indices[i] == index)
+            return status_fail(STATUS_BAD_INPUT,
+                               "devices %s: %s stands there twice; several towers share a GPU anyway", names,
+                               name);
+    *kind = found;
+    options->indices[options->count++] = index;
+    return STATUS_OK;
+}
+
+enum status device_open_with(const char *names, const struct device_options *options,
+                             struct device_handle *out) {
+    struct device_options own = *options;
+    const struct kind *kind = NULL;
+    own.count = 0;
+    for (const char *at = names;; at++) {
+        char name[64];
+        size_t length = strcspn(at, ",");
+        if (length >= sizeof name)
+            return unknown_device(at);
+        memcpy(name, at, length);
+        name[length] = 0;
+        STATUS_TRY(add_device(names, name, &kind, &own));
+        at += length;
+        if (!*at)
+            break;
+    }
+    return kind_open(kind, &own, true, out);
+}
+
+enum status device_open(const char *names, int threads, const char *isa, struct device_handle *out) {
+    return device_open_with(names, &(struct device_options){.threads = threads, .isa = isa}, out);
+}
+
+void device_place_name(struct device_handle handle, int place, char *out, size_t size) {
+    if (handle.ops->place_name)
+        handle.ops->place_name(handle.device, place, out, size);
+    else
+        snprintf(out, size, "%s", handle.ops->name);
+}
+
 void device_close(struct device_handle *handle) {
     if (handle->ops)
         handle->ops->close(handle->device);
     *handle = (struct device_handle){0};
 }
 
-enum status device_open_default(int threads, const char *isa, struct device_handle *out) {
+enum status device_open_default(const struct device_options *options, struct device_handle *out) {
+    struct device_options own = *options;
+    own.count = 1;
+    own.indices[0] = 0;
     enum status status = STATUS_UNSUPPORTED;
     for (int i = 0; i < KINDS; i++)
         if (kinds[i].by_default) {
-            status = kind_open(&kinds[i], 0, false, threads, isa, out);
+            status = kind_open(&kinds[i], &own, false, out);
             /* instruction sets are the cpu's: that it can't compute with the one asked for is the answer */
-            if (status == STATUS_OK || (isa && *isa && kinds[i].ops == &cpu_device_ops))
+            if (status == STATUS_OK || (own.isa && *own.isa && kinds[i].ops == &cpu_device_ops))
                 return status;
         }
     return status;
@@ -135,7 +204,7 @@ static void kind_visit(const struct kind *kind,
             snprintf(name, sizeof name, "%s:%d", kind->name, index);
         else
             snprintf(name, sizeof name, "%s", kind->name);
-        status = ops->open(index, 0, NULL, &handle.device);
+        status = ops->open(&(struct device_options){.indices = {index}, .count = 1}, &handle.device);
         if (status == STATUS_OK) {
             status = ops->describe(handle.device, &info);
             visit(context, name, status == STATUS_OK, status == STATUS_OK ? "" : status_text(),

@@ -59,11 +59,11 @@ static bool allocate_arrays(struct apart *a, int parameters) {
 static enum status allocate_buffers(struct trainer *t) {
     struct apart *a = t->apart;
     for (int k = 0; k < a->count; k++) {
-        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &a->values[k]));
+        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, k, &a->values[k]));
         if (t->shared.velocity.data)
-            STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &a->velocity[k]));
+            STATUS_TRY(buffer_new(t, t->shared.flat_bytes, k, &a->velocity[k]));
         if (t->shared.prepared.bytes)
-            STATUS_TRY(buffer_new(t, t->shared.prepared.bytes, &a->prepared[k]));
+            STATUS_TRY(buffer_new(t, t->shared.prepared.bytes, k, &a->prepared[k]));
     }
     STATUS_TRY(copy_to_all(t, t->shared.values, a->values, a->count));
     if (t->shared.velocity.data)
@@ -164,6 +164,7 @@ static enum status update_tower(struct trainer *t, int k) {
         .average_norm2 = &average_norm2,
     };
     STATUS_TRY(device.ops->combine(device.device, &own));
+    STATUS_TRY(trainer_wait(t));
     struct update_args args = step_update_args(t);
     args.parameters = a->values[k];
     args.velocity = a->velocity[k];

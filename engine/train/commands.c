@@ -116,8 +116,8 @@ static enum status set_lr(struct trainer *t, double value, char reason[REASON_MA
 static enum status set_momentum(struct trainer *t, double value, char reason[REASON_MAX]) {
     if (value > 0 && !t->shared.velocity.data) {
         struct span velocity = {0}, good = {0};
-        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &velocity));
-        enum status status = buffer_new(t, t->shared.flat_bytes, &good);
+        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &velocity));
+        enum status status = buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &good);
         if (status != STATUS_OK) {
             buffer_free(t, &velocity);
             return status;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BATCH = 100 };
+enum { BATCH = 100, WORKERS = 2 /* of each GPU */ };
 
 struct evaluation_worker {
     struct net_memory memory;
@@ -25,11 +25,12 @@ static int64_t batches(const struct trainer *t) {
     return count / images + (count % images != 0);
 }
 
-static enum status open_worker(struct trainer *t, struct evaluation_worker *w, struct net_sizes sizes) {
+static enum status open_worker(struct trainer *t, int number, struct net_sizes sizes) {
+    struct evaluation_worker *w = &t->evaluation.worker[number];
     size_t n = (size_t)t->evaluation.images;
-    STATUS_TRY(buffer_new(t, sizes.arena_bytes, &w->memory.arena));
+    STATUS_TRY(buffer_new(t, sizes.arena_bytes, number, &w->memory.arena));
     if (sizes.scratch_bytes)
-        STATUS_TRY(buffer_new(t, sizes.scratch_bytes, &w->scratch));
+        STATUS_TRY(buffer_new(t, sizes.scratch_bytes, number, &w->scratch));
     w->pixels = calloc(n * shape_size(t->options.model->input), sizeof *w->pixels);
     w->logits = calloc(n * (size_t)t->options.model->classes, sizeof *w->logits);
     w->losses = calloc(n, sizeof *w->losses);
@@ -48,6 +49,8 @@ enum status evaluation_open(struct trainer *t) {
     STATUS_TRY(net_plan(t->options.model, device, &options, &e->net));
     struct net_sizes sizes = net_sizes(e->net);
     e->workers = device.ops->workers(device.device, (int)batches(t));
+    if (t->info.asynchronous && e->workers > WORKERS * t->info.count)
+        e->workers = WORKERS * t->info.count;
     size_t classes = (size_t)t->options.model->classes;
     e->worker = calloc((size_t)e->workers, sizeof *e->worker);
     e->losses = calloc((size_t)count, sizeof *e->losses);
@@ -57,9 +60,9 @@ enum status evaluation_open(struct trainer *t) {
         return status_fail(STATUS_NO_MEMORY, "no memory for the results of %lld test images",
                            (long long)count);
     if (sizes.prepared_bytes)
-        STATUS_TRY(buffer_new(t, sizes.prepared_bytes, &e->prepared));
+        STATUS_TRY(buffer_new(t, sizes.prepared_bytes, PLACE_SHARED, &e->prepared));
     for (int w = 0; w < e->workers; w++)
-        STATUS_TRY(open_worker(t, &e->worker[w], sizes));
+        STATUS_TRY(open_worker(t, w, sizes));
     e->bytes = (size_t)e->workers * (sizes.arena_bytes + sizes.scratch_bytes) + sizes.prepared_bytes +
                (size_t)count * (sizeof *e->losses + sizeof *e->predictions);
     return STATUS_OK;
@@ -98,7 +101,27 @@ static int32_t predict(const float *scores, int classes) {
 struct pass {
     struct trainer *t;
     struct span parameters;
+    int first; /* batch of item 0 */
 };
+
+/* The first image that nobody else counts, and the first one of the batch. */
+static int64_t batch_begin(const struct trainer *t, int64_t batch, int64_t *first) {
+    int64_t images = t->evaluation.images, count = t->options.data->test.count, fresh = batch * images;
+    *first = fresh + images <= count ? fresh : count - images;
+    return fresh;
+}
+
+/* The results of a batch that is done. */
+static void keep_batch(struct trainer *t, int64_t batch, int worker) {
+    struct evaluation *e = &t->evaluation;
+    const struct evaluation_worker *w = &e->worker[worker];
+    int classes = t->options.model->classes;
+    int64_t first, fresh = batch_begin(t, batch, &first);
+    for (int64_t i = fresh - first; i < e->images; i++) {
+        e->losses[first + i] = (double)w->losses[i];
+        e->predictions[first + i] = predict(w->logits + i * classes, classes);
+    }
+}
 
 static enum status run_batch(void *context, int item, int worker, struct stream *stream) {
     const struct pass *pass = context;
@@ -109,8 +132,8 @@ static enum status run_batch(void *context, int item, int worker, struct stream 
     const struct image_set *set = &t->options.data->test;
     if (t->options.interrupted && t->options.interrupted(t->options.interrupted_context))
         return status_fail(STATUS_INTERRUPTED, "the evaluation was interrupted");
-    int64_t fresh = (int64_t)item * e->images; /* the first image nobody else counts */
-    int64_t first = fresh + e->images <= set->count ? fresh : set->count - e->images;
+    int64_t first;
+    batch_begin(t, pass->first + item, &first);
     size_t n = (size_t)e->images, values = shape_size(t->options.model->input);
     int classes = t->options.model->classes;
     for (int i = 0; i < e->images; i++) {
@@ -124,10 +147,21 @@ static enum status run_batch(void *context, int item, int worker, struct stream 
     STATUS_TRY(device.ops->read(device.device, stream, w->losses, net_losses(e->net, &w->memory), n));
     STATUS_TRY(device.ops->read(device.device, stream, w->logits, net_logits(e->net, &w->memory),
                                 n * (size_t)classes));
-    STATUS_TRY(trainer_wait(t));
-    for (int64_t i = fresh - first; i < e->images; i++) {
-        e->losses[first + i] = (double)w->losses[i];
-        e->predictions[first + i] = predict(w->logits + i * classes, classes);
+    if (!t->info.asynchronous)
+        keep_batch(t, item, worker);
+    return STATUS_OK;
+}
+
+/* Batches are queued, as many as there are workers, and then waited for. */
+static enum status run_queued(struct trainer *t, struct pass *pass) {
+    struct device_handle device = t->options.device;
+    int count = (int)batches(t), workers = t->evaluation.workers;
+    for (pass->first = 0; pass->first < count; pass->first += workers) {
+        int n = count - pass->first < workers ? count - pass->first : workers;
+        STATUS_TRY(device.ops->each(device.device, n, run_batch, pass));
+        STATUS_TRY(trainer_wait(t));
+        for (int i = 0; i < n; i++)
+            keep_batch(t, pass->first + i, i);
     }
     return STATUS_OK;
 }
@@ -170,11 +204,12 @@ static void tell(struct trainer *t, bool confusion) {
 enum status trainer_evaluate(struct trainer *t, bool confusion) {
     struct device_handle device = t->options.device;
     bool averaged = t->shared.average.data != NULL;
-    struct pass pass = {t, averaged ? t->shared.average : t->shared.values};
+    struct pass pass = {t, averaged ? t->shared.average : t->shared.values, 0};
     report_state(t, "evaluating");
     enum status status = trainer_prepare(t, t->evaluation.net, pass.parameters, t->evaluation.prepared);
     if (status == STATUS_OK)
-        status = device.ops->each(device.device, (int)batches(t), run_batch, &pass);
+        status = t->info.asynchronous ? run_queued(t, &pass)
+                                      : device.ops->each(device.device, (int)batches(t), run_batch, &pass);
     if (status == STATUS_OK)
         tell(t, confusion);
     report_state(t, t->paused ? "paused" : "training");

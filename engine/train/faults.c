@@ -4,9 +4,16 @@
 #include <math.h>
 #include <stdio.h>
 
-double trainer_value(const struct trainer *t, struct span span, size_t i) {
-    return t->info.element_bytes == 8 ? ((const double *)span.data)[i]
-                                      : (double)((const float *)span.data)[i];
+static bool not_finite(double value) {
+    return !isfinite(value);
+}
+
+/* Whether a value of them is not finite; false also where they can't be read (the fault is told without a
+ * name).
+ */
+static bool any_not_finite(struct trainer *t, struct span span, size_t first, size_t count) {
+    size_t found = 0;
+    return trainer_count(t, span, first, count, not_finite, &found) == STATUS_OK && found > 0;
 }
 
 static enum status found(struct trainer *t, int tower, const char *tensor, const char *what) {
@@ -23,29 +30,27 @@ static enum status found(struct trainer *t, int tower, const char *tensor, const
 }
 
 /* The first layer of a tower whose output has a value that is not finite, as "conv2/activations". */
-static void name_activation(const struct trainer *t, int k, char *out, size_t size) {
+static void name_activation(struct trainer *t, int k, char *out, size_t size) {
     const struct model *model = t->options.model;
     const struct tower *tower = &t->towers->tower[k];
     snprintf(out, size, "cross_entropy");
-    for (int i = 0; i < model->layer_count && t->info.host_memory; i++) {
+    for (int i = 0; i < model->layer_count; i++) {
         struct span y = net_activation(tower->net, &tower->memory, i);
         size_t count = y.data ? y.bytes / (size_t)t->info.element_bytes : 0;
-        for (size_t j = 0; j < count; j++)
-            if (!isfinite(trainer_value(t, y, j))) {
-                snprintf(out, size, "%s/activations", model->layers[i].name);
-                return;
-            }
+        if (count && any_not_finite(t, y, 0, count)) {
+            snprintf(out, size, "%s/activations", model->layers[i].name);
+            return;
+        }
     }
 }
 
 /* The first parameter tensor whose piece of a flat buffer has a value that is not finite. */
-static const char *name_parameter(const struct trainer *t, struct span flat) {
+static const char *name_parameter(struct trainer *t, struct span flat) {
     const struct model *model = t->options.model;
-    for (int i = 0; i < model->parameter_count && t->info.host_memory; i++) {
+    for (int i = 0; i < model->parameter_count; i++) {
         const struct model_parameter *p = &model->parameters[i];
-        for (size_t j = 0; j < p->count; j++)
-            if (!isfinite(trainer_value(t, flat, p->offset + j)))
-                return p->name;
+        if (any_not_finite(t, flat, p->offset, p->count))
+            return p->name;
     }
     return "unknown";
 }

@@ -4,11 +4,11 @@
 #include <stdio.h>
 
 enum status good_open(struct trainer *t) {
-    STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &t->good.values));
+    STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &t->good.values));
     if (t->shared.velocity.data && !t->good.velocity.data)
-        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &t->good.velocity));
+        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &t->good.velocity));
     if (t->shared.average.data)
-        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &t->good.average));
+        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &t->good.average));
     return STATUS_OK;
 }
 

@@ -16,21 +16,52 @@ static void to_bytes(const float *values, size_t count, uint8_t *out) {
 }
 
 /* The likeliest class of an image, once the losses are there. */
-static void fill_prediction(const struct trainer *t, const struct tower *tower, int64_t i,
-                            struct event_image *image) {
-    int classes = t->options.model->classes, best = 0;
-    struct span p = net_probabilities(tower->net, &tower->memory);
+static enum status fill_prediction(struct trainer *t, const struct tower *tower, int64_t i, float *p,
+                                   struct event_image *image) {
+    size_t classes = (size_t)t->options.model->classes, best = 0;
     bool known = t->phase == PHASE_LOAD || t->phase > PHASE_LOSSES;
     image->prediction = WIRE_UNKNOWN_INT;
     image->probability = wire_unknown();
-    if (!known || !t->info.host_memory)
-        return;
-    size_t first = (size_t)i * (size_t)classes;
-    for (int c = 1; c < classes; c++)
-        if (trainer_value(t, p, first + (size_t)c) > trainer_value(t, p, first + (size_t)best))
+    if (!known)
+        return STATUS_OK;
+    STATUS_TRY(
+        trainer_fetch(t, net_probabilities(tower->net, &tower->memory), (size_t)i * classes, classes, p));
+    for (size_t c = 1; c < classes; c++)
+        if (p[c] > p[best])
             best = c;
-    image->prediction = best;
-    image->probability = trainer_value(t, p, first + (size_t)best);
+    image->prediction = (int64_t)best;
+    image->probability = (double)p[best];
+    return STATUS_OK;
+}
+
+/* Images first .. first + count of the tower's shard; pixels go to encoded[count][text]. */
+static enum status fill_images(struct trainer *t, const struct tower *tower, int64_t first, int64_t count,
+                               struct event_image *images, uint8_t *bytes, float *p, char *encoded) {
+    struct shape shape = t->options.model->input;
+    size_t values = shape_size(shape), text = base64_size(values);
+    for (int64_t i = 0; i < count; i++) {
+        size_t at = (size_t)(tower->first + first + i);
+        to_bytes(t->batch->pixels + at * values, values, bytes);
+        base64_encode(bytes, values, encoded + (size_t)i * text);
+        images[i] = (struct event_image){.label = t->batch->labels[at],
+                                         .width = shape.w,
+                                         .height = shape.h,
+                                         .channels = shape.c,
+                                         .pixels = encoded + (size_t)i * text};
+        STATUS_TRY(fill_prediction(t, tower, first + i, p, &images[i]));
+    }
+    return STATUS_OK;
+}
+
+static void report_images(struct trainer *t, int64_t k, int64_t first, int64_t count,
+                          struct event_image *images) {
+    struct event event = event_new(EVENT_IMAGES);
+    event.images.step = t->progress.steps + (t->phase != PHASE_LOAD);
+    event.images.tower = k;
+    event.images.first = first;
+    event.images.image_count = count;
+    event.images.images = images;
+    report_emit(t, &event, true);
 }
 
 enum status images_report(struct trainer *t, int64_t k, int64_t first) {
@@ -44,36 +75,19 @@ enum status images_report(struct trainer *t, int64_t k, int64_t first) {
     if (first < 0 || first >= tower->images)
         return status_fail(STATUS_REFUSED, "images: the shard of tower %lld has images 0 to %lld",
                            (long long)k, (long long)tower->images - 1);
-    struct shape shape = t->options.model->input;
-    size_t values = shape_size(shape), text = base64_size(values);
+    size_t values = shape_size(t->options.model->input);
     int64_t count = tower->images - first < IMAGES ? tower->images - first : IMAGES;
     struct event_image images[IMAGES];
     uint8_t *bytes = malloc(values);
-    char *encoded = malloc(IMAGES * text);
-    if (!bytes || !encoded) {
-        free(bytes);
-        free(encoded);
-        return status_fail(STATUS_NO_MEMORY, "no memory for %lld images", (long long)count);
-    }
-    for (int64_t i = 0; i < count; i++) {
-        size_t at = (size_t)(tower->first + first + i);
-        to_bytes(t->batch->pixels + at * values, values, bytes);
-        base64_encode(bytes, values, encoded + (size_t)i * text);
-        images[i] = (struct event_image){.label = t->batch->labels[at],
-                                         .width = shape.w,
-                                         .height = shape.h,
-                                         .channels = shape.c,
-                                         .pixels = encoded + (size_t)i * text};
-        fill_prediction(t, tower, first + i, &images[i]);
-    }
-    struct event event = event_new(EVENT_IMAGES);
-    event.images.step = t->progress.steps + (t->phase != PHASE_LOAD);
-    event.images.tower = k;
-    event.images.first = first;
-    event.images.image_count = count;
-    event.images.images = images;
-    report_emit(t, &event, true);
+    char *encoded = malloc(IMAGES * base64_size(values));
+    float *p = malloc((size_t)t->options.model->classes * sizeof *p);
+    enum status status = bytes && encoded && p
+                             ? fill_images(t, tower, first, count, images, bytes, p, encoded)
+                             : status_fail(STATUS_NO_MEMORY, "no memory for %lld images", (long long)count);
+    if (status == STATUS_OK)
+        report_images(t, k, first, count, images);
     free(bytes);
     free(encoded);
-    return STATUS_OK;
+    free(p);
+    return status;
 }

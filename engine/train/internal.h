@@ -30,6 +30,7 @@ struct shared {
     size_t flat_bytes;
     bool stale;                                       /* `values` changed since `prepared` was made */
     double *norms2, *update_norms2, *gradient_norms2; /* by parameter tensor */
+    double *next_norms2;                              /* norms2 after the update that is queued */
 };
 
 /* The last good state: a copy to go back to. */
@@ -46,7 +47,7 @@ struct step_result {
     int64_t images;
     double lr, cross_entropy, weight_decay, loss, grad_norm, grad_norm_mean, update_ratio;
     double average_norm2; /* of the right average, whatever rule is in force */
-    double seconds, average_seconds, update_seconds;
+    double seconds, average_seconds, update_seconds; /* the latter two NaN: not known apart */
     bool cosines, layers; /* dots and the layers' figures were worked out */
 };
 
@@ -82,7 +83,8 @@ struct trainer {
     struct settings settings; /* in force */
     struct settings started;  /* at the start */
     struct device_info info;
-    struct segment *segments; /* the model's, with the weight decay in force */
+    char place_names[DEVICE_GROUP_MAX][32]; /* of its GPUs: tower k is on number k mod info.count */
+    struct segment *segments;               /* the model's, with the weight decay in force */
     struct schedule schedule;
     struct progress progress;
     int64_t resumed_from;     /* -1: a new run */
@@ -124,7 +126,8 @@ struct trainer {
 
 /* ---- shared.c: what all towers share */
 
-enum status buffer_new(struct trainer *t, size_t bytes, struct span *out);
+/* place: PLACE_SHARED, or the number of a tower or worker. */
+enum status buffer_new(struct trainer *t, size_t bytes, int place, struct span *out);
 void buffer_free(struct trainer *t, struct span *span); /* an empty one is fine */
 
 /* Allocate, and initialise from the seed or from options.resume. t->towers is there already: its plans say
@@ -138,7 +141,7 @@ enum status trainer_wait(struct trainer *t);
 /* Work out the shared norms from the parameters in the device's own order of sums; marks `prepared` stale. */
 enum status trainer_norms(struct trainer *t);
 
-/* Derive `prepared` from `values` with the plans of `net`. */
+/* Derive `prepared` from `values` with the plans of `net`; queued where the device is asynchronous. */
 enum status trainer_prepare(struct trainer *t, struct net *net, struct span values, struct span prepared);
 
 /* Replace every weight decay of the model that is not 0. STATUS_REFUSED: it has none. */
@@ -181,10 +184,17 @@ double step_clip_scale(const struct trainer *t, double norm, bool clips);
 /* Steps of an epoch with the batch in force. */
 int64_t steps_per_epoch(const struct trainer *t);
 
+/* ---- values.c: device buffers that the host wants to look at; nothing of a step may be queued */
+
+/* Copy values first .. first + count of a span. */
+enum status trainer_fetch(struct trainer *t, struct span span, size_t first, size_t count, float *out);
+
+/* How many of values first .. first + count of a span are such. */
+enum status trainer_count(struct trainer *t, struct span span, size_t first, size_t count, bool (*is)(double),
+                          size_t *out);
+
 /* ---- faults.c: what is not finite, and where. STATUS_NON_FINITE fills t->fault. */
 
-/* A value of a device buffer that the host can read. */
-double trainer_value(const struct trainer *t, struct span span, size_t i);
 enum status fault_losses(struct trainer *t);
 enum status fault_gradients(struct trainer *t, double average_norm2);
 enum status fault_parameters(struct trainer *t);

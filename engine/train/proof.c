@@ -12,7 +12,7 @@ static enum status allocate(struct trainer *t, struct proof *p) {
         return status_fail(STATUS_UNSUPPORTED,
                            "the whole batch on one tower takes other kernels than its shards");
     p->bytes = sizes.arena_bytes + sizes.gradient_bytes + sizes.scratch_bytes;
-    size_t available = memory_available();
+    size_t available = t->info.host_memory ? memory_available() : 0;
     char words[32], left[32];
     if (available && p->bytes > available)
         return status_fail(STATUS_NO_MEMORY, "the proof needs %s (%zu bytes) and %s are free",
@@ -20,9 +20,9 @@ static enum status allocate(struct trainer *t, struct proof *p) {
     p->losses = calloc((size_t)p->images, sizeof *p->losses);
     if (!p->losses)
         return status_fail(STATUS_NO_MEMORY, "no memory for the losses of %d images", p->images);
-    STATUS_TRY(buffer_new(t, sizes.arena_bytes, &p->memory.arena));
-    STATUS_TRY(buffer_new(t, sizes.gradient_bytes, &p->memory.gradient));
-    return sizes.scratch_bytes ? buffer_new(t, sizes.scratch_bytes, &p->scratch) : STATUS_OK;
+    STATUS_TRY(buffer_new(t, sizes.arena_bytes, 0, &p->memory.arena));
+    STATUS_TRY(buffer_new(t, sizes.gradient_bytes, 0, &p->memory.gradient));
+    return sizes.scratch_bytes ? buffer_new(t, sizes.scratch_bytes, 0, &p->scratch) : STATUS_OK;
 }
 
 enum status proof_open(struct trainer *t, int images, struct proof *out) {

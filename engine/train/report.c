@@ -77,11 +77,14 @@ void report_alarm(struct trainer *t, const char *level, int64_t step, int64_t to
 void report_run_start(struct trainer *t) {
     const struct model *model = t->options.model;
     const struct dataset *data = t->options.data;
-    struct event_run_device device = {.device = t->info.name,
+    struct event_run_device devices[DEVICE_GROUP_MAX];
+    long long memory = t->info.memory_bytes / t->info.count;
+    for (int i = 0; i < t->info.count; i++)
+        devices[i] =
+            (struct event_run_device){.device = t->place_names[i],
                                       .name = t->info.description,
                                       .threads = t->info.threads ? t->info.threads : WIRE_UNKNOWN_INT,
-                                      .memory =
-                                          t->info.memory_bytes ? t->info.memory_bytes : WIRE_UNKNOWN_INT};
+                                      .memory = memory ? memory : WIRE_UNKNOWN_INT};
     struct event event = event_new(EVENT_RUN_START);
     struct event_run_start *s = &event.run_start;
     s->run = t->options.run_name;
@@ -97,8 +100,8 @@ void report_run_start(struct trainer *t) {
     s->batch = trainer_batch(&t->settings, t->settings.towers);
     s->batch_rule = t->settings.batch_per_tower > 0 ? "per-tower" : "global";
     s->towers = t->settings.towers;
-    s->device_count = 1;
-    s->devices = &device;
+    s->device_count = t->info.count;
+    s->devices = devices;
     s->seed = t->settings.seed;
     s->lr = schedule_rate(&t->schedule, t->progress.images);
     s->momentum = t->settings.momentum;
@@ -136,11 +139,12 @@ static void fill_tower(struct trainer *t, int k, double last_done) {
     const int terms = towers->collection.per_tower, *chosen = towers->chosen + (size_t)k * (size_t)terms;
     double unknown = wire_unknown();
     bool active = tower->net != NULL, counts = t->rule == RULE_RIGHT || towers->rule_weights[k] != 0,
-         full = towers->count <= FULL_TOWERS, norms = towers->count <= BRIEF_TOWERS;
+         full = towers->count <= FULL_TOWERS, times = full && !t->info.asynchronous,
+         norms = towers->count <= BRIEF_TOWERS;
     double norm = active ? sqrt(towers->norms2[k]) : unknown;
     t->report.towers[k] = (struct event_step_tower){
         .tower = k,
-        .device = full ? t->info.name : NULL,
+        .device = full ? t->place_names[k % t->info.count] : NULL,
         .images = tower->images,
         .cross_entropy = active && full ? tower->cross_entropy : unknown,
         .weight_decay = active && full ? collection_sum(&towers->collection, chosen, terms - 1) : unknown,
@@ -149,10 +153,10 @@ static void fill_tower(struct trainer *t, int k, double last_done) {
         .cosine = active && counts && full && t->result.cosines
                       ? divide(towers->dots[k], norm * t->result.grad_norm)
                       : unknown,
-        .load_ms = full ? milliseconds(tower->load) : unknown,
-        .forward_ms = full ? milliseconds(tower->forward) : unknown,
-        .backward_ms = full ? milliseconds(tower->backward) : unknown,
-        .wait_ms = full ? milliseconds(last_done - tower->done) : unknown,
+        .load_ms = times ? milliseconds(tower->load) : unknown,
+        .forward_ms = times ? milliseconds(tower->forward) : unknown,
+        .backward_ms = times ? milliseconds(tower->backward) : unknown,
+        .wait_ms = times ? milliseconds(last_done - tower->done) : unknown,
     };
 }
 

@@ -25,7 +25,7 @@ static const struct setting_key keys[] = {
     {"data", TEXT(data), ANY, KEEP, "NAME|PATH", NULL,
      "fashion-mnist, generated, or a folder or file of images (default: fashion-mnist where installed)"},
     {"towers", INTEGER(towers), CLOSED(1, 1024), KEEP, "N", "2", "replicas that share each batch"},
-    {"devices", TEXT(devices), ANY, KEEP, "NAME", NULL, "cpu, ref, cuda:0 (default: the best there is)"},
+    {"devices", TEXT(devices), ANY, KEEP, "NAME", NULL, "cpu, ref, cuda:0, or several GPUs, cuda:0,cuda:1 (default: the best there is)"},
     {"batch", INTEGER(batch), CLOSED(1, 1048576), KEEP, "N", "128", "images of a step, over all towers"},
     {"batch-per-tower", INTEGER(batch_per_tower), CLOSED(1, 1048576), KEEP, "N", NULL,
      "images of a step for each tower: more towers make the batch larger (the tutorial's rule)"},
@@ -57,6 +57,7 @@ static const struct setting_key keys[] = {
     {"precision", CHOICE(precision), ANY, KEEP, "f32|tf32|bf16", "f32", "of matrix products and convolutions"},
     {"isa", CHOICE(isa), ANY, KEEP, "avx512|avx2|plain", NULL, "vectors of the processor (default: the widest it has)"},
     {"deterministic", FLAG(deterministic), ANY, KEEP, "", "no", "only kernels that give the same bytes each time"},
+    {"no-graphs", FLAG(no_graphs), ANY, KEEP, "", "no", "on a GPU: launch every kernel by itself"},
     {"runs", TEXT(runs), ANY, PASS, "DIR", "runs", "where run folders are (else $TOWERSCOPE_RUNS)"},
 };
 /* clang-format on */

@@ -19,7 +19,7 @@ struct settings {   /* not given: NaN, -1, "" or false */
     int64_t towers, batch, batch_per_tower, steps, epochs, seed, threads;
     int64_t checkpoint_every, keep, eval_every, log_every, record_every;
     double lr, lr_decay, decay_epochs, momentum, weight_decay, clip_norm, ema;
-    bool resume, deterministic;
+    bool resume, deterministic, no_graphs;
 };
 
 enum setting_type {

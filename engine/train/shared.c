@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-enum status buffer_new(struct trainer *t, size_t bytes, struct span *out) {
-    enum status status = t->options.device.ops->buffer_new(t->options.device.device, bytes, out);
+enum status buffer_new(struct trainer *t, size_t bytes, int place, struct span *out) {
+    enum status status = t->options.device.ops->buffer_new(t->options.device.device, bytes, place, out);
     if (status == STATUS_OK)
         t->buffer_bytes += bytes;
     return status;
@@ -100,19 +100,20 @@ enum status shared_open(struct trainer *t, size_t prepared_bytes) {
     size_t tensors = (size_t)t->options.model->parameter_count;
     s->flat_bytes = t->options.model->flat_count * (size_t)t->info.element_bytes;
     s->norms2 = calloc(tensors, sizeof *s->norms2);
+    s->next_norms2 = calloc(tensors, sizeof *s->next_norms2);
     s->update_norms2 = calloc(tensors, sizeof *s->update_norms2);
     s->gradient_norms2 = calloc(tensors, sizeof *s->gradient_norms2);
-    if (!s->norms2 || !s->update_norms2 || !s->gradient_norms2)
+    if (!s->norms2 || !s->next_norms2 || !s->update_norms2 || !s->gradient_norms2)
         return no_memory();
-    STATUS_TRY(buffer_new(t, s->flat_bytes, &s->values));
-    STATUS_TRY(buffer_new(t, s->flat_bytes, &s->gradient));
+    STATUS_TRY(buffer_new(t, s->flat_bytes, PLACE_SHARED, &s->values));
+    STATUS_TRY(buffer_new(t, s->flat_bytes, PLACE_SHARED, &s->gradient));
     /* after `set momentum 0` the velocity is still there: setting it again goes on from it */
     if (t->settings.momentum > 0 || (t->options.resume && t->options.resume->velocity))
-        STATUS_TRY(buffer_new(t, s->flat_bytes, &s->velocity));
+        STATUS_TRY(buffer_new(t, s->flat_bytes, PLACE_SHARED, &s->velocity));
     if (t->settings.ema > 0)
-        STATUS_TRY(buffer_new(t, s->flat_bytes, &s->average));
+        STATUS_TRY(buffer_new(t, s->flat_bytes, PLACE_SHARED, &s->average));
     if (prepared_bytes)
-        STATUS_TRY(buffer_new(t, prepared_bytes, &s->prepared));
+        STATUS_TRY(buffer_new(t, prepared_bytes, PLACE_SHARED, &s->prepared));
     STATUS_TRY(initialise(t));
     return trainer_norms(t);
 }
@@ -125,6 +126,7 @@ void shared_close(struct trainer *t) {
     buffer_free(t, &s->average);
     buffer_free(t, &s->prepared);
     free(s->norms2);
+    free(s->next_norms2);
     free(s->update_norms2);
     free(s->gradient_norms2);
 }
@@ -161,8 +163,7 @@ static enum status prepare_item(void *context, int item, int worker, struct stre
 
 enum status trainer_prepare(struct trainer *t, struct net *net, struct span values, struct span prepared) {
     struct preparation p = {net, values, prepared};
-    STATUS_TRY(t->options.device.ops->each(t->options.device.device, 1, prepare_item, &p));
-    return trainer_wait(t);
+    return t->options.device.ops->each(t->options.device.device, 1, prepare_item, &p);
 }
 
 enum status trainer_weight_decay(struct trainer *t, double value) {

@@ -4,6 +4,7 @@
 #include "engine/train/internal.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { MAKE_PIECE = 8 }; /* pictures that a worker makes at a time */
 
@@ -20,22 +21,28 @@ static bool layer_has_relu(const struct model *model, const struct model_layer *
     return false;
 }
 
-/* Share of zero activations of the layers that keep theirs: only where the host can read them. */
-static void count_zeros(struct trainer *t, int k) {
+static bool is_zero(double value) {
+    return value == 0;
+}
+
+/* Share of zero activations of the layers that keep theirs. */
+static enum status count_zeros(struct trainer *t, int k) {
     const struct model *model = t->options.model;
     const struct tower *tower = &t->towers->tower[k];
     for (int i = 0; i < model->layer_count; i++) {
         int64_t *zeros = &t->towers->zeros[k * model->layer_count + i];
         int64_t *values = &t->towers->values[k * model->layer_count + i];
         *zeros = *values = 0;
-        if (!tower->net || !t->info.host_memory || !layer_has_relu(model, &model->layers[i]))
+        if (!tower->net || !layer_has_relu(model, &model->layers[i]))
             continue;
         struct span y = net_activation(tower->net, &tower->memory, i);
         size_t count = y.data ? y.bytes / (size_t)t->info.element_bytes : 0;
-        for (size_t j = 0; j < count; j++)
-            *zeros += trainer_value(t, y, j) == 0;
+        size_t found = 0;
+        STATUS_TRY(trainer_count(t, y, 0, count, is_zero, &found));
+        *zeros = (int64_t)found;
         *values = (int64_t)count;
     }
+    return STATUS_OK;
 }
 
 static enum status load_tower(struct trainer *t, struct tower *tower, struct stream *stream) {
@@ -71,17 +78,15 @@ static enum status run_phase(struct trainer *t, int k, int worker, struct stream
     default:
         return status_fail(STATUS_INTERNAL, "phase %d is not a tower's", (int)phase);
     }
-    if (t->result.layers)
-        count_zeros(t, k);
-    return STATUS_OK;
+    return t->result.layers && t->info.host_memory ? count_zeros(t, k) : STATUS_OK;
 }
 
 static enum status run_tower(void *context, int k, int worker, struct stream *stream) {
     const struct work *work = context;
     struct trainer *t = work->t;
     struct tower *tower = &t->towers->tower[k];
-    if (work->from == PHASE_LOAD && t->result.layers)
-        count_zeros(t, k); /* zeroes the counts; again after forward when there is a shard */
+    if (!tower->net && t->result.layers)
+        STATUS_TRY(count_zeros(t, k)); /* an idle tower has none */
     double *const seconds[] = {[PHASE_LOAD] = &tower->load,
                                [PHASE_FORWARD] = &tower->forward,
                                [PHASE_LOSSES] = &tower->forward,
@@ -102,7 +107,7 @@ static enum status run_tower(void *context, int k, int worker, struct stream *st
 double trainer_loss_sum(const struct trainer *t, struct span losses, const float *host, int64_t images) {
     double sum = 0;
     for (int64_t i = 0; i < images; i++)
-        sum += t->info.element_bytes == 8 ? trainer_value(t, losses, (size_t)i) : (double)host[i];
+        sum += t->info.element_bytes == 8 ? ((const double *)losses.data)[i] : (double)host[i];
     return sum;
 }
 
@@ -153,19 +158,12 @@ static struct combine_args combine_args(struct trainer *t, double *average_norm2
     };
 }
 
-static enum status average(struct trainer *t) {
-    struct towers *towers = t->towers;
-    double average_norm2 = 0;
-    struct combine_args args = combine_args(t, &average_norm2);
-    STATUS_TRY(t->options.device.ops->combine(t->options.device.device, &args));
+/* What combine() found out. */
+static enum status average_figures(struct trainer *t, double average_norm2) {
+    const struct towers *towers = t->towers;
     STATUS_TRY(fault_gradients(t, average_norm2));
     t->result.average_norm2 = average_norm2; /* of the right average: the noise scale is made from it */
-    if (t->rule != RULE_RIGHT) {
-        STATUS_TRY(rule_average(t, &args));
-        STATUS_TRY(fault_gradients(t, average_norm2));
-    }
     t->result.grad_norm = sqrt(average_norm2);
-
     double sum = 0;
     int active = 0;
     for (int k = 0; k < towers->count; k++) {
@@ -175,6 +173,21 @@ static enum status average(struct trainer *t) {
         sum += sqrt(towers->norms2[k]);
     }
     t->result.grad_norm_mean = sum / active;
+    return STATUS_OK;
+}
+
+static enum status average(struct trainer *t) {
+    double average_norm2 = 0;
+    struct combine_args args = combine_args(t, &average_norm2);
+    STATUS_TRY(t->options.device.ops->combine(t->options.device.device, &args));
+    STATUS_TRY(trainer_wait(t));
+    STATUS_TRY(average_figures(t, average_norm2));
+    if (t->rule == RULE_RIGHT)
+        return STATUS_OK;
+    STATUS_TRY(rule_average(t, &args));
+    STATUS_TRY(trainer_wait(t));
+    STATUS_TRY(fault_gradients(t, average_norm2));
+    t->result.grad_norm = sqrt(average_norm2);
     return STATUS_OK;
 }
 
@@ -212,14 +225,8 @@ struct update_args step_update_args(struct trainer *t) {
     };
 }
 
-static enum status update(struct trainer *t) {
-    if (t->rule == RULE_NO_AVERAGE) {
-        STATUS_TRY(apart_update(t));
-    } else {
-        struct update_args args = step_update_args(t);
-        STATUS_TRY(t->options.device.ops->update(t->options.device.device, &args));
-    }
-    t->shared.stale = true;
+/* What update() found out. */
+static enum status update_figures(struct trainer *t) {
     STATUS_TRY(fault_parameters(t));
     double parameters = 0, change = 0;
     for (int i = 0; i < t->options.model->parameter_count; i++) {
@@ -228,6 +235,18 @@ static enum status update(struct trainer *t) {
     }
     t->result.update_ratio = sqrt(change) / sqrt(parameters); /* NaN for parameters that are all 0 */
     return STATUS_OK;
+}
+
+static enum status update(struct trainer *t) {
+    t->shared.stale = true;
+    if (t->rule == RULE_NO_AVERAGE) {
+        STATUS_TRY(apart_update(t));
+    } else {
+        struct update_args args = step_update_args(t);
+        STATUS_TRY(t->options.device.ops->update(t->options.device.device, &args));
+        STATUS_TRY(trainer_wait(t));
+    }
+    return update_figures(t);
 }
 
 static struct net *any_net(const struct towers *towers) {
@@ -281,11 +300,22 @@ static enum status begin(struct trainer *t) {
     return STATUS_OK;
 }
 
-static enum status run_towers(struct trainer *t, enum step_phase from, enum step_phase to) {
+static enum status queue_towers(struct trainer *t, enum step_phase from, enum step_phase to) {
     struct work work = {t, from, to};
     struct device_handle device = t->options.device;
-    STATUS_TRY(device.ops->each(device.device, t->towers->count, run_tower, &work));
+    return device.ops->each(device.device, t->towers->count, run_tower, &work);
+}
+
+static enum status run_towers(struct trainer *t, enum step_phase from, enum step_phase to) {
+    bool counts = t->result.layers && !t->info.host_memory && from <= PHASE_LOSSES && to > PHASE_LOSSES;
+    STATUS_TRY(queue_towers(t, from, counts ? PHASE_BACKWARD : to));
     STATUS_TRY(trainer_wait(t));
+    for (int k = 0; counts && k < t->towers->count; k++) /* activations are there until backward begins */
+        STATUS_TRY(count_zeros(t, k));
+    if (counts && to > PHASE_BACKWARD) {
+        STATUS_TRY(queue_towers(t, PHASE_BACKWARD, to));
+        STATUS_TRY(trainer_wait(t));
+    }
     if (from <= PHASE_LOSSES && to > PHASE_LOSSES) {
         combine_losses(t);
         STATUS_TRY(fault_losses(t));
@@ -302,6 +332,34 @@ static void commit(struct trainer *t) {
     running_update(&t->running, t->result.loss, t->result.grad_norm);
 }
 
+/* A whole step on an asynchronous device with one wait at its end. Nobody has seen the gradient when its
+ * update is queued, so the device clips, and leaves the parameters alone when the gradient is not finite. */
+static enum status run_queued(struct trainer *t) {
+    const struct device_handle device = t->options.device;
+    double before = clock_seconds(), average_norm2 = 0;
+    STATUS_TRY(begin(t));
+    STATUS_TRY(queue_towers(t, PHASE_LOAD, PHASE_AVERAGE));
+    struct combine_args combine = combine_args(t, &average_norm2);
+    STATUS_TRY(device.ops->combine(device.device, &combine));
+    struct update_args update = step_update_args(t);
+    update.gradient_scale = 1;
+    update.clip_norm = t->settings.clip_norm;
+    update.guard = true;
+    update.parameter_norms2 = t->shared.next_norms2; /* the losses are made from those before the update */
+    t->shared.stale = true;
+    STATUS_TRY(device.ops->update(device.device, &update));
+    STATUS_TRY(trainer_wait(t));
+    combine_losses(t);
+    STATUS_TRY(fault_losses(t));
+    STATUS_TRY(average_figures(t, average_norm2));
+    memcpy(t->shared.norms2, t->shared.next_norms2, (size_t)update.segment_count * sizeof *t->shared.norms2);
+    STATUS_TRY(update_figures(t));
+    t->result.average_seconds = t->result.update_seconds = NAN;
+    t->result.seconds = clock_seconds() - before;
+    commit(t);
+    return STATUS_OK;
+}
+
 static enum status run_until(struct trainer *t, enum step_phase until) {
     double before = clock_seconds();
     if (t->phase == PHASE_LOAD)
@@ -315,7 +373,6 @@ static enum status run_until(struct trainer *t, enum step_phase until) {
     t->result.seconds += now - before;
     if (t->phase == PHASE_AVERAGE && until > PHASE_AVERAGE) {
         STATUS_TRY(average(t));
-        STATUS_TRY(trainer_wait(t));
         t->phase = PHASE_UPDATE;
         before = now;
         now = clock_seconds();
@@ -323,7 +380,6 @@ static enum status run_until(struct trainer *t, enum step_phase until) {
     }
     if (t->phase == PHASE_UPDATE && until > PHASE_UPDATE) {
         STATUS_TRY(update(t));
-        STATUS_TRY(trainer_wait(t));
         before = now;
         now = clock_seconds();
         t->result.seconds += t->result.update_seconds = now - before;
@@ -334,7 +390,9 @@ static enum status run_until(struct trainer *t, enum step_phase until) {
 }
 
 enum status step_run(struct trainer *t, enum step_phase until) {
-    enum status status = run_until(t, until);
+    bool queues = t->info.asynchronous && t->rule == RULE_RIGHT && t->phase == PHASE_LOAD &&
+                  until == STEP_PHASES && (t->progress.steps + 1) % LAYERS_EVERY != 0 && !t->why;
+    enum status status = queues ? run_queued(t) : run_until(t, until);
     if (status != STATUS_OK)
         t->phase = PHASE_LOAD; /* good_rewind moves the loader back */
     return status;

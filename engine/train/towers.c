@@ -61,8 +61,10 @@ static enum status no_memory(const struct towers_need *need) {
                        memory_words(need->bytes, words), need->bytes);
 }
 
-static enum status enough_memory(const struct towers_need *need) {
-    size_t available = memory_available();
+static enum status enough_memory(const struct nets *nets, const struct towers_need *need) {
+    struct device_info info;
+    STATUS_TRY(nets->device.ops->describe(nets->device.device, &info));
+    size_t available = info.host_memory ? memory_available() : 0;
     if (available == 0 || need->bytes <= available)
         return STATUS_OK;
     char words[32], left[32];
@@ -94,12 +96,12 @@ static bool allocate_arrays(struct towers *t, const struct model *model) {
 static enum status allocate_buffers(struct towers *t) {
     const struct device_ops *ops = t->device.ops;
     for (int k = 0; k < t->count; k++) {
-        STATUS_TRY(ops->buffer_new(t->device.device, t->arena_bytes, &t->tower[k].memory.arena));
-        STATUS_TRY(ops->buffer_new(t->device.device, t->gradient_bytes, &t->tower[k].memory.gradient));
+        STATUS_TRY(ops->buffer_new(t->device.device, t->arena_bytes, k, &t->tower[k].memory.arena));
+        STATUS_TRY(ops->buffer_new(t->device.device, t->gradient_bytes, k, &t->tower[k].memory.gradient));
         t->gradients[k] = t->tower[k].memory.gradient;
     }
     for (int w = 0; w < t->workers && t->scratch_bytes; w++)
-        STATUS_TRY(ops->buffer_new(t->device.device, t->scratch_bytes, &t->scratch[w]));
+        STATUS_TRY(ops->buffer_new(t->device.device, t->scratch_bytes, w, &t->scratch[w]));
     return STATUS_OK;
 }
 
@@ -119,7 +121,7 @@ static enum status choose_terms(struct towers *t) {
 }
 
 enum status towers_new(const struct nets *nets, const struct towers_need *need, struct towers **out) {
-    STATUS_TRY(enough_memory(need));
+    STATUS_TRY(enough_memory(nets, need));
     struct towers *t = calloc(1, sizeof *t);
     if (!t)
         return no_memory(need);

@@ -2,6 +2,7 @@
 #include "datasets/distort.h"
 #include "engine/base/memory.h"
 #include "engine/train/internal.h"
+#include "kernels/registry.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -39,9 +40,9 @@ static enum status check_fit(const struct trainer *t) {
         return status_fail(STATUS_BAD_INPUT,
                            "%s has %lld training and %lld test images; one of each is needed", data->name,
                            (long long)data->train.count, (long long)data->test.count);
-    if (strcmp(t->settings.precision, "f32") != 0)
-        return status_fail(STATUS_UNSUPPORTED, "precision %s: the device %s computes in f32 only",
-                           t->settings.precision, t->info.name);
+    if (strcmp(t->settings.precision, t->info.precision) != 0)
+        return status_fail(STATUS_UNSUPPORTED, "precision %s: the device %s computes in %s",
+                           t->settings.precision, t->info.name, t->info.precision);
     return STATUS_OK;
 }
 
@@ -72,6 +73,8 @@ static enum status open_settings(struct trainer *t) {
 static enum status open_all(struct trainer *t) {
     const struct device_handle device = t->options.device;
     STATUS_TRY(device.ops->describe(device.device, &t->info));
+    for (int i = 0; i < t->info.count; i++)
+        device_place_name(device, i, t->place_names[i], sizeof t->place_names[i]);
     STATUS_TRY(open_settings(t));
     STATUS_TRY(resume_take_up(t));
     struct settings settings = t->settings;

@@ -28,9 +28,9 @@ static enum status allocate(struct trainer *t, struct why *w) {
         w->plain[i] = t->segments[i];
         w->plain[i].weight_decay = 0;
     }
-    STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &w->right));
-    STATUS_TRY(buffer_new(t, t->shared.flat_bytes, &w->other));
-    return buffer_new(t, t->shared.flat_bytes, &w->difference);
+    STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &w->right));
+    STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &w->other));
+    return buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &w->difference);
 }
 
 enum status why_open(struct trainer *t, char *words, size_t size) {

@@ -39,12 +39,12 @@ static void cpu_close(struct device *device) {
     free(device);
 }
 
-static enum status cpu_open(int index, int threads, const char *isa, struct device **out) {
+static enum status cpu_open(const struct device_options *options, struct device **out) {
     *out = NULL;
-    if (index != 0)
-        return status_fail(STATUS_BAD_INPUT, "cpu:%d: there is one CPU device, cpu", index);
+    if (options->count != 1 || options->indices[0] != 0)
+        return status_fail(STATUS_BAD_INPUT, "there is one CPU device, cpu");
     enum cpu_isa chosen;
-    STATUS_TRY(isa_choose(isa, &chosen));
+    STATUS_TRY(isa_choose(options->isa, &chosen));
     struct device *device = calloc(1, sizeof *device);
     if (!device)
         return status_fail(STATUS_NO_MEMORY, "no memory for the CPU device");
@@ -52,7 +52,7 @@ static enum status cpu_open(int index, int threads, const char *isa, struct devi
     read_processor_name(device->processor, sizeof device->processor);
     library_limit_isa(chosen);
     device->library = library_threads_find();
-    enum status status = pool_open(threads, &device->pool);
+    enum status status = pool_open(options->threads, &device->pool);
     if (status == STATUS_OK)
         status = onednn_open(pool_threads(device->pool), &device->onednn);
     if (status != STATUS_OK) {
@@ -67,7 +67,9 @@ static enum status cpu_describe(const struct device *device, struct device_info 
     *out = (struct device_info){.name = "cpu",
                                 .element_bytes = sizeof(float),
                                 .threads = pool_threads(device->pool),
+                                .precision = "f32",
                                 .host_memory = true,
+                                .count = 1,
                                 .memory_bytes = 0};
     snprintf(out->description, sizeof out->description, "%s",
              *device->processor ? device->processor : "a processor without a name");
@@ -90,8 +92,8 @@ static void *buffer_memory(size_t bytes) {
     return data;
 }
 
-static enum status cpu_buffer_new(struct device *device, size_t bytes, struct span *out) {
-    (void)device;
+static enum status cpu_buffer_new(struct device *device, size_t bytes, int place, struct span *out) {
+    (void)device, (void)place;
     *out = (struct span){NULL, 0};
     size_t rounded = align64(bytes ? bytes : 1);
     void *data = rounded >= bytes ? buffer_memory(rounded) : NULL;

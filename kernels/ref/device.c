@@ -16,9 +16,11 @@ static int processors(void) {
     return count > 0 ? count : 1;
 }
 
-static enum status device_open(int index, int threads, const char *isa, struct device **out) {
-    if (index != 0)
-        return status_fail(STATUS_UNSUPPORTED, "there is only one plain C device, number 0; found %d", index);
+static enum status device_open(const struct device_options *options, struct device **out) {
+    int threads = options->threads;
+    const char *isa = options->isa;
+    if (options->count != 1 || options->indices[0] != 0)
+        return status_fail(STATUS_UNSUPPORTED, "there is only one plain C device, number 0");
     if (threads < 0)
         return status_fail(STATUS_BAD_INPUT, "%d threads: expected 0 (one per processor) or more", threads);
     if (isa && *isa && strcmp(isa, "plain") != 0)
@@ -36,16 +38,20 @@ static void device_close(struct device *device) {
 }
 
 static enum status device_describe(const struct device *device, struct device_info *out) {
-    *out = (struct device_info){
-        .element_bytes = sizeof(real), .threads = device->threads, .isa = "plain", .host_memory = true};
+    *out = (struct device_info){.element_bytes = sizeof(real),
+                                .threads = device->threads,
+                                .isa = "plain",
+                                .precision = "f32",
+                                .host_memory = true,
+                                .count = 1};
     snprintf(out->name, sizeof out->name, "%s", REF(device_ops).name);
     snprintf(out->description, sizeof out->description, "plain C in %s precision",
              sizeof(real) == sizeof(double) ? "double" : "single");
     return STATUS_OK;
 }
 
-static enum status buffer_new(struct device *device, size_t bytes, struct span *out) {
-    (void)device;
+static enum status buffer_new(struct device *device, size_t bytes, int place, struct span *out) {
+    (void)device, (void)place;
     enum { ALIGN = 64 };
     if (bytes > SIZE_MAX - ALIGN)
         return status_fail(STATUS_NO_MEMORY, "no memory for a buffer of %zu bytes", bytes);

@@ -31,7 +31,7 @@ static struct device_handle opened(int threads) {
 
 static struct span filled(struct device_handle device, unsigned seed) {
     struct span span;
-    must(device.ops->buffer_new(device.device, VALUES * sizeof(float), &span));
+    must(device.ops->buffer_new(device.device, VALUES * sizeof(float), PLACE_SHARED, &span));
     for (int i = 0; i < VALUES; i++) {
         seed = seed * 1664525u + 1013904223u;
         ((float *)span.data)[i] = (float)(seed >> 8) / (float)(1 << 23) - 1;

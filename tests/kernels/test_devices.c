@@ -74,7 +74,7 @@ static void test_visit(void **state) {
     assert_true(seen.kinds >= 3);
     assert_true(seen.usable >= 2);
     struct device_handle device = {0};
-    assert_int_equal(device_open_default(2, NULL, &device), STATUS_OK);
+    assert_int_equal(device_open_default(&(struct device_options){.threads = 2}, &device), STATUS_OK);
     assert_string_not_equal(device.ops->name, "ref64");
     device_close(&device);
 }
@@ -83,9 +83,9 @@ static void test_buffers(struct device_handle device) {
     size_t element = device_element_bytes(device);
     struct span a, b, empty;
     float out[5] = {1, 1, 1, 1, 1};
-    expect_ok(device.ops->buffer_new(device.device, 5 * element, &a), "a buffer");
-    expect_ok(device.ops->buffer_new(device.device, 5 * element, &b), "a buffer");
-    expect_ok(device.ops->buffer_new(device.device, 0, &empty), "an empty buffer");
+    expect_ok(device.ops->buffer_new(device.device, 5 * element, PLACE_SHARED, &a), "a buffer");
+    expect_ok(device.ops->buffer_new(device.device, 5 * element, PLACE_SHARED, &b), "a buffer");
+    expect_ok(device.ops->buffer_new(device.device, 0, PLACE_SHARED, &empty), "an empty buffer");
     assert_int_equal(a.bytes, 5 * element);
     assert_int_equal((uintptr_t)a.data % 64, 0);
     expect_ok(device.ops->read(device.device, NULL, out, a, 5), "read");
@@ -101,7 +101,7 @@ static void test_buffers(struct device_handle device) {
     device.ops->buffer_free(device.device, a);
     device.ops->buffer_free(device.device, b);
     device.ops->buffer_free(device.device, empty);
-    assert_int_equal(device.ops->buffer_new(device.device, SIZE_MAX - 8, &a), STATUS_NO_MEMORY);
+    assert_int_equal(device.ops->buffer_new(device.device, SIZE_MAX - 8, PLACE_SHARED, &a), STATUS_NO_MEMORY);
 }
 
 enum { ITEMS = 50 };

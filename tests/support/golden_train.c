@@ -23,7 +23,7 @@ bool golden_device_does(struct device_handle device, const struct model *model) 
 static struct span flat(struct golden_train *t, const double *values) {
     struct span span;
     size_t count = t->model->flat_count, element = t->run[0].element;
-    expect_ok(t->device.ops->buffer_new(t->device.device, count * element, &span), "a flat buffer");
+    expect_ok(t->device.ops->buffer_new(t->device.device, count * element, PLACE_SHARED, &span), "a flat buffer");
     for (size_t i = 0; values && i < count; i++)
         if (element == sizeof(double))
             ((double *)span.data)[i] = values[i];

@@ -58,7 +58,7 @@ struct guarded guarded_new(struct device_handle device, size_t bytes) {
     if (bytes == 0)
         return buffer;
     size_t inside = elements(device, bytes), element = device_element_bytes(device);
-    expect_ok(device.ops->buffer_new(device.device, (inside + 2 * GUARD) * element, &buffer.whole),
+    expect_ok(device.ops->buffer_new(device.device, (inside + 2 * GUARD) * element, 0, &buffer.whole),
               "a guarded buffer");
     fill(device, buffer.whole, inside + 2 * GUARD, guard_pattern(&buffer));
     buffer.span = (struct span){(char *)buffer.whole.data + GUARD * element, bytes};

@@ -13,7 +13,7 @@ static void must(enum status status) {
 
 static struct span buffer(struct net_run *run, size_t bytes) {
     struct span span;
-    must(run->device.ops->buffer_new(run->device.device, bytes, &span));
+    must(run->device.ops->buffer_new(run->device.device, bytes, 0, &span));
     return span;
 }
 
