@@ -100,6 +100,14 @@ $(B)/tests/cuda/plans: $(B)/tests/cuda/plans.o $(C)/kernels/cuda/cudnn_graph.o $
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(cuda_libraries) $(cuda_rpath) $(LDLIBS)
 endif
+$(B)/tests/cuda/probe.o $(B)/tests/cuda/runtime.o: CPPFLAGS += $(CUDA_INCLUDES)
+$(B)/tests/cuda/runtime.o: kernels/cuda/runtime.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+$(B)/tests/cuda/probe: $(B)/tests/cuda/probe.o $(B)/tests/cuda/runtime.o $(SUPPORT_OBJ) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LDLIBS) $(LDLIBS)
+CUDA_TESTS += $(B)/tests/cuda/probe
 -include $(shell find $(C) -name '*.d' 2>/dev/null)
 endif
 
