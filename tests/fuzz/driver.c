@@ -38,8 +38,7 @@ int main(int argc, char **argv) {
         }
         size_t size = fread(data, 1, MOST, file);
         fclose(file);
-        printf("%s: %zu bytes\n", argv[i], size);
-        fflush(stdout); /* the last line names the file that brought it down */
+        fprintf(stderr, "%s: %zu bytes\n", argv[i], size); /* the last line names what brought it down */
         /* In memory of its own size, so that a read beyond the end is seen. */
         uint8_t *exact = malloc(size ? size : 1);
         if (exact) {

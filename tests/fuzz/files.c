@@ -36,6 +36,12 @@ void fuzz_clear(void) {
         }
 }
 
+const char *fuzz_path(const char *name) {
+    static char path[PATH];
+    path_of(name, path);
+    return path;
+}
+
 static void leave(void) {
     fuzz_clear();
     rmdir(folder);

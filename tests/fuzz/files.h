@@ -10,6 +10,9 @@ const char *fuzz_folder(void);
 /* Make `name` of the folder hold these bytes: it is a link to a file in memory. */
 void fuzz_put(const char *name, const void *bytes, size_t size);
 
+/* The path of a file of the folder, in memory that lasts until the next call. */
+const char *fuzz_path(const char *name);
+
 /* Take all files away. */
 void fuzz_clear(void);
 

@@ -38,10 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     fuzz_clear();
     fuzz_put("file", data + 1, size - 1);
-    char path[5000];
-    size_t length = strlen(fuzz_folder());
-    memcpy(path, fuzz_folder(), length);
-    memcpy(path + length, "/file", 6);
+    const char *path = fuzz_path("file");
     size_t all, pieces;
     enum status first = read_all(path, MOST / 2, at_once, &all);
     enum status second = read_all(path, 1 + data[0] * (size_t)37, in_pieces, &pieces);
