@@ -9,6 +9,10 @@
 #include "tui/scene.h"
 #include "tui/waiting.h"
 
+/* With more towers than this their figures change half as often: nobody reads as fast, and a slow line
+ * carries it. */
+enum { MANY_TOWERS = 8 };
+
 static void draw_words(struct canvas *canvas, struct box box, enum style style, const char *text) {
     int margin = box.cols >= 24 ? 1 : 0;
     canvas_fill(canvas, box.row, box.col, box.cols, ' ', style == STYLE_BANNER ? STYLE_BANNER : STYLE_PLAIN);
@@ -100,8 +104,10 @@ double app_draw(struct app *app, struct canvas *canvas, const struct run_state *
     app_follow_guide(app, state, now);
     struct view_orders orders = {.count = 0};
     bool moving = !strcmp(state->phase, "training");
-    double next = shown_update(&app->shown, state, generation, now,
-                               moving ? app->options.preferences.number_interval : 0);
+    double interval = moving ? app->options.preferences.number_interval : 0;
+    if (app->shown.tower_count > MANY_TOWERS)
+        interval *= 2;
+    double next = shown_update(&app->shown, state, generation, now, interval);
     if (app->shown.tower_count == app->wanted_towers)
         app->wanted_towers = 0;
     canvas_clear(canvas);

@@ -3,8 +3,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "engine/base/clock.h"
+#include "tui/cost.h"
 #include "tui/format.h"
 #include "tui/paint.h"
 #include "tui/term.h"
@@ -26,10 +28,7 @@ struct console {
     bool leave, gone;
     int late, calm;
     bool quiet;
-    /* since the budget was last reckoned */
-    double measured_at, draw_sum, draw_worst;
-    int frames;
-    int64_t bytes, events;
+    struct cost cost;
 };
 
 static enum status fit_canvas(struct console *console) {
@@ -50,29 +49,14 @@ static enum status fit_canvas(struct console *console) {
 }
 
 static void be_quiet(struct console *console, bool quiet) {
-    console->quiet = quiet;
+    console->quiet = console->cost.budget.quiet = quiet;
     app_quiet(console->app, quiet);
 }
 
-/* What the console costs, once a second. */
-static void reckon(struct console *console, double now) {
-    double seconds = now - console->measured_at;
-    if (seconds < 1)
-        return;
-    int64_t bytes = term_bytes_written(), events = console->feed->state->events;
-    struct budget budget = {
-        .bytes_per_second = bytes < 0 ? wire_unknown() : (double)(bytes - console->bytes) / seconds,
-        .draw_ms = console->frames ? 1000 * console->draw_sum / console->frames : 0,
-        .draw_worst_ms = 1000 * console->draw_worst,
-        .events_per_second = events >= console->events ? (double)(events - console->events) / seconds : 0,
-        .quiet = console->quiet,
-    };
-    app_budget(console->app, &budget);
-    console->measured_at = now;
-    console->draw_sum = console->draw_worst = 0;
-    console->frames = 0;
-    console->bytes = bytes;
-    console->events = events;
+/* Bytes of the engine's that wait to be taken; -1: not known. */
+static int64_t queued(const struct feed *feed) {
+    int fd = feed->ops->fd(feed), bytes;
+    return fd >= 0 && ioctl(fd, FIONREAD, &bytes) == 0 ? bytes : -1;
 }
 
 /* A terminal that takes nothing is not waited for; one that is slow again and again gets less to draw. */
@@ -93,14 +77,15 @@ static enum status draw(struct console *console, double now) {
     struct feed_status about;
     feed->ops->status(feed, &about);
     app_about(console->app, &about);
-    reckon(console, now);
+    double cpu = cost_cpu_seconds();
+    if (cost_due(&console->cost, now))
+        cost_reckon(&console->cost, now, term_bytes_written(), feed->state->events, queued(feed));
+    app_budget(console->app, &console->cost.budget);
     double next = app_draw(console->app, console->canvas, feed->state, feed->generation, now);
     if (!paint(&console->painter, console->canvas))
         return status_fail(STATUS_NO_MEMORY, "no memory for the screen");
     double took = clock_seconds() - now;
-    console->draw_sum += took;
-    console->draw_worst = fmax(console->draw_worst, took);
-    console->frames++;
+    cost_frame(&console->cost, took, cost_cpu_seconds() - cpu);
     console->drawn_at = now;
     console->again_at = now + next;
     console->dirty = console->answer_key = false;
@@ -196,7 +181,8 @@ static enum status turn(struct console *console) {
     }
     /* What comes between two frames is folded together, just before the next one, unless an answer is
      * awaited. */
-    bool waiting = app_awaits(console->app) || console->more;
+    bool empty = feed->state->step.kind != EVENT_STEP; /* the first step is shown as soon as it is there */
+    bool waiting = app_awaits(console->app) || console->more || empty;
     double pump_at = waiting ? now : fmax(now, console->drawn_at + frame_interval(console));
     bool listen = waiting || pump_at <= now;
     double until = fmin(frame, listen ? now + feed->ops->wait(feed, now) : pump_at);
@@ -225,6 +211,8 @@ static enum status turn(struct console *console) {
         STATUS_TRY(feed->ops->pump(feed, now, FOLD_SECONDS, &console->more));
         if (feed->state->events != events || feed->generation != generation || more || console->more)
             console->dirty = true;
+        if (empty && feed->state->step.kind == EVENT_STEP)
+            console->answer_key = true;
     }
     return STATUS_OK;
 }

@@ -139,14 +139,21 @@ void footer_control(const struct run_state *state, bool watch, char *out, size_t
 }
 
 void footer_budget(const struct budget *budget, struct canvas *canvas, struct box box) {
-    char bytes[FORMAT_SIZE] = "unknown";
+    char bytes[FORMAT_SIZE] = "unknown", waiting[FORMAT_SIZE + 16] = "", cpu[64] = "";
     if (isfinite(budget->bytes_per_second))
         format_bytes(bytes, budget->bytes_per_second);
+    if (isfinite(budget->queue)) {
+        char queue[FORMAT_SIZE];
+        format_bytes(queue, budget->queue);
+        snprintf(waiting, sizeof waiting, ", %.20s wait", queue);
+    }
     int margin = box.cols >= 24 ? 1 : 0;
+    if (box.cols >= 110)
+        snprintf(cpu, sizeof cpu, " (processor %.1f and %.1f)", budget->cpu.median, budget->cpu.most);
     canvas_print(canvas, box.row, box.col + margin, box.cols - 2 * margin, STYLE_FAINT,
-                 "written %s/s   drawing %.1f ms, at most %.1f   %.0f events/s%s", bytes, budget->draw_ms,
-                 budget->draw_worst_ms, budget->events_per_second,
-                 budget->quiet ? "   quiet: the terminal is slow" : "");
+                 "%s%s/s written   drawn in %.1f ms, 99 %% in %.1f%s   %.0f events/s%s",
+                 budget->quiet ? "quiet   " : "", bytes, budget->wall.median, budget->wall.most, cpu,
+                 budget->events_per_second, waiting);
 }
 
 void footer_record(const struct feed_status *about, struct canvas *canvas, struct box box) {

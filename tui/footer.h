@@ -27,10 +27,14 @@ void footer_control(const struct run_state *state, bool watch, char *out, size_t
 void footer_record(const struct feed_status *about, struct canvas *canvas, struct box box);
 
 /* What the console costs, measured while it runs. */
+struct budget_time {     /* milliseconds of the last frames */
+    double median, most; /* most: 99 of 100 took no longer */
+};
 struct budget {
-    double bytes_per_second; /* written to the terminal; unknown: the system does not say */
-    double draw_ms, draw_worst_ms;
+    double bytes_per_second;      /* written to the terminal; unknown: the system does not say */
+    struct budget_time wall, cpu; /* to draw: by the clock, of the processor */
     double events_per_second;
+    double queue; /* bytes from the engine that wait to be taken; unknown: there is no engine */
     bool quiet;
 };
 

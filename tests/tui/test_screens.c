@@ -80,6 +80,8 @@ static const struct shot shots[] = {
     SHOT("prompt", 24, 80, PLAINLY, ":set lr 0.05", RUN),
     SHOT("prompt-completion", 24, 80, PLAINLY, ":set \t\t", RUN),
     SHOT("prompt-wrong", 24, 80, PLAINLY, ":tower 4|", RUN),
+    SHOT("budget-80x24", 24, 80, PLAINLY, ":budget|", RUN),
+    SHOT("budget-120x40", 40, 120, PLAINLY, ":budget|", RUN),
     SHOT("watching", 24, 80, WATCHING, " ", RUN),
     SHOT("stop-asks", 24, 80, PLAINLY, "Q", RUN),
     SHOT("log-120x40", 40, 120, PLAINLY, "7", RUN, .towers_at = 700, .towers_to = 2, .eval_every = 400, .refused_at = 900, .alarm_at = 1100),
@@ -163,6 +165,13 @@ static bool take_shot(const struct shot *shot) {
     struct feed_status about = {
         .replay = options.replay, .playing = true, .speed = 4, .at = 0.41, .seconds = 16, .all = 41};
     app_about(app, &about);
+    static const struct budget budget = {.bytes_per_second = 1234,
+                                         .wall = {0.42, 1.71},
+                                         .cpu = {0.37, 0.9},
+                                         .events_per_second = 74.8,
+                                         .queue = 2048,
+                                         .quiet = true};
+    app_budget(app, &budget);
     app_draw(app, canvas, state, 1, 10);
     for (const char *key = shot->keys; *key; key++)
         app_key(app, press_of(*key), state, 10);
