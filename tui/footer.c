@@ -151,9 +151,9 @@ void footer_budget(const struct budget *budget, struct canvas *canvas, struct bo
     if (box.cols >= 110)
         snprintf(cpu, sizeof cpu, " (processor %.1f and %.1f)", budget->cpu.median, budget->cpu.most);
     canvas_print(canvas, box.row, box.col + margin, box.cols - 2 * margin, STYLE_FAINT,
-                 "%s%s/s written   drawn in %.1f ms, 99 %% in %.1f%s   %.0f events/s%s",
-                 budget->quiet ? "quiet   " : "", bytes, budget->wall.median, budget->wall.most, cpu,
-                 budget->events_per_second, waiting);
+                 "%s%s/s%s   drawn in %.1f ms, 99 %% in %.1f%s   %.0f events/s%s",
+                 budget->quiet ? "quiet   " : "", bytes, box.cols >= 110 ? " written" : "",
+                 budget->wall.median, budget->wall.most, cpu, budget->events_per_second, waiting);
 }
 
 void footer_record(const struct feed_status *about, struct canvas *canvas, struct box box) {

@@ -23,13 +23,20 @@ bool paint(struct painter *painter, const struct canvas *scene) {
         if (!shown)
             return false;
     }
+    bool same = !fresh && shown->cursor_row == scene->cursor_row && shown->cursor_col == scene->cursor_col;
     size_t count = (size_t)scene->rows * (size_t)scene->cols;
     for (size_t i = 0; i < count; i++) {
         const struct cell *cell = &scene->cells[i];
-        if (fresh || cell->rune != shown->cells[i].rune || cell->style != shown->cells[i].style)
+        if (fresh || cell->rune != shown->cells[i].rune || cell->style != shown->cells[i].style) {
             term_put((int)(i / (size_t)scene->cols), (int)(i % (size_t)scene->cols), cell);
+            same = false;
+        }
     }
+    if (same)
+        return true;
     memcpy(shown->cells, scene->cells, count * sizeof *scene->cells);
+    shown->cursor_row = scene->cursor_row;
+    shown->cursor_col = scene->cursor_col;
     term_show(scene->cursor_row, scene->cursor_col);
     return true;
 }

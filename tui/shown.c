@@ -10,7 +10,7 @@
 /* Points looked at for a tower that strays, and how far from the others it must be: several times the others'
  * own distance, and a share of the loss that matters. */
 enum { STRAY_POINTS = 32, STRAY_POINTS_MIN = 8 };
-static const double STRAY_TIMES = 4, STRAY_SHARE = 0.05;
+static const double STRAY_TIMES = 6, STRAY_SHARE = 0.05; /* six median distances: four deviations */
 /* Rounding of float32 sums; more than this is another rule. */
 static const double SUM_TOLERANCE = 1e-4;
 

@@ -25,7 +25,7 @@
 /* Signal handlers can only reach what is static; all of it is here. */
 static struct {
     SCREEN *screen;
-    bool open, synchronized, cursor_shown;
+    bool open, synchronized, cursor_shown, hides_cursor;
     int colours;
     int suspend_key; /* PRESS_NONE: none */
     enum glyphs glyphs;
@@ -260,10 +260,9 @@ static void set_modes(void) {
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
     scrollok(stdscr, FALSE);
-    leaveok(stdscr, FALSE);
     if (!getenv("ESCDELAY"))
         set_escdelay(25);
-    curs_set(0);
+    term.hides_cursor = curs_set(0) != ERR;
     term.cursor_shown = false;
     take_suspend_key();
 }
@@ -486,6 +485,7 @@ void term_show(int cursor_row, int cursor_col) {
         curs_set(wanted);
         term.cursor_shown = wanted;
     }
+    leaveok(stdscr, !wanted && term.hides_cursor); /* hidden, it may stay where the last character was put */
     move(wanted ? cursor_row : LINES - 1, wanted ? cursor_col : COLS - 1);
     wnoutrefresh(stdscr);
     if (term.synchronized)
