@@ -15,7 +15,7 @@
 static const double FOLD_SECONDS = 0.02;
 /* A frame that took longer than this to write, or had to be put off this often, makes the console quiet. */
 static const double SLOW_FRAME = 0.5, QUIET_INTERVAL = 1;
-enum { LATE_FRAMES = 3, CALM_FRAMES = 50 };
+enum { LATE_FRAMES = 3, CALM_FRAMES = 8 };
 
 struct console {
     struct feed *feed;

@@ -25,6 +25,7 @@ struct vt {
     int status;
     double cpu; /* that it used, once it has ended */
     long long bytes;
+    double rate, allowed, allowed_at; /* of a slow line: bytes that may be taken now */
     struct termios before;
     VTerm *vterm;
     VTermScreen *screen;
@@ -94,6 +95,7 @@ struct vt *vt_start(int rows, int cols, const char *const argv[], const char *co
     set_size(vt, rows, cols);
     tcgetattr(vt->slave, &vt->before);
     vt->cursor = true;
+    vt->rate = -1;
     vt->vterm = vterm_new(rows, cols);
     vterm_set_utf8(vt->vterm, 1);
     vt->screen = vterm_obtain_screen(vt->vterm);
@@ -136,6 +138,25 @@ void vt_end(struct vt *vt) {
     free(vt);
 }
 
+void vt_line_rate(struct vt *vt, double bytes_per_second) {
+    vt->rate = bytes_per_second;
+    vt->allowed = 0;
+    vt->allowed_at = clock_seconds();
+}
+
+/* Bytes that the line carries now, after waiting a little where it is slow. */
+static size_t line_room(struct vt *vt, size_t most) {
+    if (vt->rate < 0)
+        return most;
+    poll(NULL, 0, 20);
+    double now = clock_seconds();
+    vt->allowed += vt->rate * (now - vt->allowed_at);
+    vt->allowed_at = now;
+    size_t room = vt->allowed < (double)most ? (size_t)vt->allowed : most;
+    vt->allowed -= (double)room;
+    return room;
+}
+
 /* Take what there is, after waiting for it at most so many milliseconds. False: nothing came. */
 static bool take(struct vt *vt, int milliseconds) {
     if (vt->master < 0) {
@@ -144,9 +165,10 @@ static bool take(struct vt *vt, int milliseconds) {
     }
     struct pollfd polled = {.fd = vt->master, .events = POLLIN};
     char bytes[65536];
-    if (poll(&polled, 1, milliseconds) <= 0)
+    size_t room = line_room(vt, sizeof bytes);
+    if (room == 0 || poll(&polled, 1, milliseconds) <= 0)
         return false;
-    ssize_t n = read(vt->master, bytes, sizeof bytes);
+    ssize_t n = read(vt->master, bytes, room);
     if (n <= 0)
         return false;
     vt->bytes += n;

@@ -25,6 +25,10 @@ bool vt_shows(const struct vt *vt, const char *text);
 /* Take what the program writes, until it has been still for `quiet` seconds (at most `seconds`). */
 void vt_settle(struct vt *vt, double quiet, double seconds);
 
+/* Take only so many bytes a second from now on, as a slow line does; 0: none; below 0: all, as at the start.
+ */
+void vt_line_rate(struct vt *vt, double bytes_per_second);
+
 void vt_keys(struct vt *vt, const char *bytes);
 void vt_resize(struct vt *vt, int rows, int cols);
 void vt_signal(struct vt *vt, int number);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "engine/base/clock.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/small_run.h"
 
@@ -128,19 +129,68 @@ static void hang_up(void **state) {
     small_run_stop("alone");
 }
 
+static void settle_for(struct vt *vt, double seconds) {
+    double until = clock_seconds() + seconds;
+    while (clock_seconds() < until)
+        vt_settle(vt, 0.05, 0.1);
+}
+
+/* A line that carries less than is written: the console draws seldom and says so; once it carries more, as
+ * before.
+ */
+static void slow_line(void **state) {
+    (void)state;
+    small_run_start("slow", 4, "");
+    struct vt *vt = small_run_attach("slow", 40, 120, NULL);
+    vt_keys(vt, ":budget\r");
+    assert_true(vt_wait_text(vt, "drawn in", 10));
+    settle_for(vt, 1.5);
+    assert_true(vt_shows(vt, "events/s"));
+    assert_false(vt_shows(vt, "quiet   ")); /* the control */
+    vt_line_rate(vt, 400);
+    settle_for(vt, 5);
+    vt_line_rate(vt, -1);
+    assert_true(vt_wait_text(vt, "quiet   ", 10));
+    assert_true(vt_wait_text(vt, "average", 10));
+    long long bytes = vt_bytes(vt);
+    settle_for(vt, 4);
+    if (vt_bytes(vt) - bytes > 4 * 3072)
+        fail_msg("%lld bytes in 4 s, in quiet mode", vt_bytes(vt) - bytes);
+    assert_true(vt_wait_no_text(vt, "quiet   ", 60));
+    small_run_leave(vt, "slow");
+    small_run_stop("slow");
+}
+
+/* A line that carries nothing any more: told to end, the console does not wait for it. */
+static void dead_line(void **state) {
+    (void)state;
+    small_run_start("dead", 4, "");
+    struct vt *vt = small_run_attach("dead", 40, 120, NULL);
+    vt_line_rate(vt, 0);
+    settle_for(vt, 4); /* until the terminal's buffer is full */
+    vt_signal(vt, SIGTERM);
+    int status;
+    assert_true(vt_wait_exit(vt, 20, &status));
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM);
+    vt_end(vt);
+    assert_true(small_run_goes_on("dead", 10));
+    small_run_stop("dead");
+}
+
 /* No engine outlives a test that failed. */
 static int finish(void **state) {
     (void)state;
-    static const char *const names[] = {"orders", "shared", "frail", "alone", "opened"};
-    for (int i = 0; i < 5; i++)
+    static const char *const names[] = {"orders", "shared", "frail", "alone", "opened", "slow", "dead"};
+    for (int i = 0; i < 7; i++)
         small_run_stop(names[i]);
     return 0;
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commands), cmocka_unit_test(control),      cmocka_unit_test(deaths),
-        cmocka_unit_test(hang_up),  cmocka_unit_test(run_opens_it),
+        cmocka_unit_test(commands),  cmocka_unit_test(control),      cmocka_unit_test(deaths),
+        cmocka_unit_test(hang_up),   cmocka_unit_test(run_opens_it), cmocka_unit_test(slow_line),
+        cmocka_unit_test(dead_line),
     };
     return cmocka_run_group_tests(tests, NULL, finish);
 }
