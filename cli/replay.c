@@ -44,7 +44,7 @@ static enum status read_number(const char *name, const char *text, double low, d
 
 static enum status read_size(const char *text, struct svg_options *svg) {
     char rest;
-    if (sscanf(text, "%dx%d%c", &svg->cols, &svg->rows, &rest) != 2 || svg->cols < 1 || svg->rows < 1 ||
+    if (sscanf(text, "%4dx%4d%c", &svg->cols, &svg->rows, &rest) != 2 || svg->cols < 1 || svg->rows < 1 ||
         svg->cols > 500 || svg->rows > 500)
         return status_fail(STATUS_BAD_INPUT, "--size: expected COLSxROWS up to 500x500, found \"%s\"", text);
     return STATUS_OK;
@@ -57,26 +57,30 @@ static enum status read_line(int argc, char **argv, struct replay_line *line) {
         STATUS_TRY(console_option(&line->console, argc, argv, &i, &taken));
         if (taken)
             continue;
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!strcmp(argv[i], "--speed")) {
-            STATUS_TRY(read_number("--speed", value, 0.01, 1000, &line->replay.speed));
-            i++;
-        } else if (!strcmp(argv[i], "--at")) {
-            STATUS_TRY(read_number("--at", value, 0, 1e15, &number));
+        static const struct {
+            const char *name, *value;
+        } with[] = {{"--speed", "a number"}, {"--at", "a step"},      {"--svg", "a file to write"},
+                    {"--screen", "a name"},  {"--size", "COLSxROWS"}, {"--runs", "a folder"}};
+        const char *name = argv[i], *value = NULL;
+        for (size_t k = 0; k < sizeof with / sizeof *with; k++)
+            if (!strcmp(name, with[k].name)) {
+                if (i + 1 >= argc)
+                    return status_fail(STATUS_BAD_INPUT, "%s wants %s after it", name, with[k].value);
+                value = argv[++i];
+            }
+        if (!strcmp(name, "--speed")) {
+            STATUS_TRY(read_number(name, value, 0.01, 1000, &line->replay.speed));
+        } else if (!strcmp(name, "--at")) {
+            STATUS_TRY(read_number(name, value, 0, 1e15, &number));
             line->replay.at = (int64_t)number;
-            i++;
-        } else if (!strcmp(argv[i], "--svg") && value) {
+        } else if (!strcmp(name, "--svg")) {
             line->svg.file = value;
-            i++;
-        } else if (!strcmp(argv[i], "--screen") && value) {
+        } else if (!strcmp(name, "--screen")) {
             line->svg.screen = value;
-            i++;
-        } else if (!strcmp(argv[i], "--size") && value) {
+        } else if (!strcmp(name, "--size")) {
             STATUS_TRY(read_size(value, &line->svg));
-            i++;
-        } else if (!strcmp(argv[i], "--runs") && value) {
+        } else if (!strcmp(name, "--runs")) {
             line->runs = value;
-            i++;
         } else if (argv[i][0] == '-' && argv[i][1]) {
             return status_fail(STATUS_BAD_INPUT,
                                "replay has no option \"%s\"; towerscope replay --help lists them", argv[i]);

@@ -51,6 +51,9 @@ static enum status read_record(const struct svg_options *options, struct run_sta
     enum status status = read_until(reader, options->at, &arena, state);
     record_reader_close(reader);
     arena_free(&arena);
+    if (status == STATUS_OK && state->events == 0)
+        return status_fail(STATUS_BAD_INPUT, "%s: there is no event in it; is it a run's events.jsonl?",
+                           options->record);
     return status;
 }
 

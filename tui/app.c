@@ -73,7 +73,7 @@ static enum app_wish move(struct app *app, enum feed_move to, double amount) {
 }
 
 static enum app_wish entered(struct app *app, const struct run_state *state, double now) {
-    const char *text = app->prompt.text + strspn(app->prompt.text, " ");
+    const char *text = app->prompt.text + strspn(app->prompt.text, " :"); /* "::to" from a habit */
     double number;
     bool taken;
     app->mode = MODE_KEYS;

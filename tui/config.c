@@ -76,7 +76,7 @@ enum status config_line(const char *text, struct preferences *preferences, struc
 }
 
 int config_complete(const char *text, const char **out, int max) {
-    static const char *const own[] = {"quit", "help", "budget", "goto", "key"};
+    static const char *const own[] = {"quit", "help", "budget", "goto ", "key "};
     static char lines[16][64];
     size_t length = strlen(text);
     int count = 0;
@@ -88,7 +88,7 @@ int config_complete(const char *text, const char **out, int max) {
         const char *key = preferences_key(i, NULL);
         if (!key)
             break;
-        snprintf(lines[i], sizeof lines[i], "set %s", key);
+        snprintf(lines[i], sizeof lines[i], "set %s ", key);
         if (!strncmp(lines[i], text, length) && lines[i][length])
             out[count++] = lines[i];
     }

@@ -49,6 +49,9 @@ static const struct {
     {ACTION_LEAVE, ACTION_NONE, 1, 2, false, false},
 };
 enum { HINTS = sizeof hinted / sizeof *hinted };
+/* From this rank on a hint may go before screens lose their names; and the rank of the hint for all of them.
+ */
+enum { SPARE_RANK = 5, SCREENS_RANK = 3 };
 
 static const char *hint_label(const struct footer *footer, const struct key_binding *binding) {
     if (binding->action == ACTION_PAUSE && footer->paused)
@@ -81,27 +84,83 @@ static int collect_hints(const struct footer *footer, struct hint hints[HINTS]) 
     return count;
 }
 
-static int hints_cols(const struct hint *hints, int count, int gap) {
+enum { GAP = 2 };
+
+static int hints_cols(const struct hint *hints, int count) {
     int sum = 0;
     for (int i = 0; i < count; i++)
-        sum += text_width(hints[i].keys) + 1 + text_width(hints[i].label) + (i ? gap : 0);
+        sum += (i ? GAP : 0) + text_width(hints[i].keys) + 1 + text_width(hints[i].label);
     return sum;
 }
 
-/* The least important go until the rest fits. */
-static int fit_hints(struct hint *hints, int count, int gap, int room) {
-    while (count > 0 && hints_cols(hints, count, gap) > room) {
-        int worst = 0;
-        for (int i = 0; i < count; i++)
-            worst = hints[i].rank > hints[worst].rank ? i : worst;
-        memmove(hints + worst, hints + worst + 1, (size_t)(--count - worst) * sizeof *hints);
+static bool is_screen(const struct hint *hint) {
+    return hint->group == 0;
+}
+
+/* The least important hint, but for screens if so wanted; -1: none. */
+static int least_important(const struct hint *hints, int count, bool screens) {
+    int worst = -1;
+    for (int i = 0; i < count; i++)
+        if ((screens || !is_screen(&hints[i])) && (worst < 0 || hints[i].rank >= hints[worst].rank))
+            worst = i;
+    return worst;
+}
+
+static int drop(struct hint *hints, int count, int which) {
+    memmove(hints + which, hints + which + 1, (size_t)(count - 1 - which) * sizeof *hints);
+    return count - 1;
+}
+
+/* The keys of all screens in one hint, behind the one of the screen that is shown. */
+static int gather_screens(struct hint *hints, int count) {
+    struct hint all = {.label = "screens", .rank = SCREENS_RANK};
+    int kept = 0, screens = 0;
+    bool row = true; /* the keys are single characters that follow one another */
+    char first = 0, last = 0;
+    for (int i = 0; i < count; i++) {
+        if (is_screen(&hints[i])) {
+            const char *key = hints[i].keys;
+            row = row && !key[1] && (!screens || key[0] == last + 1);
+            first = screens++ ? first : key[0];
+            last = key[0];
+            snprintf(all.keys + strlen(all.keys), sizeof all.keys - strlen(all.keys), "%s", key);
+            if (!hints[i].current)
+                continue;
+            hints[i].rank = SCREENS_RANK - 1;
+        }
+        hints[kept++] = hints[i];
     }
+    if (screens < 2)
+        return kept;
+    if (row)
+        snprintf(all.keys, sizeof all.keys, "%c-%c", first, last);
+    int at = kept > 0 && is_screen(&hints[0]);
+    memmove(hints + at + 1, hints + at, (size_t)(kept - at) * sizeof *hints);
+    hints[at] = all;
+    return kept + 1;
+}
+
+/* Where there is no room: one hint less if that is enough; else the screens together, and then the least
+ * important go until the rest fits. */
+static int fit_hints(struct hint *hints, int count, int room) {
+    if (hints_cols(hints, count) <= room)
+        return count;
+    struct hint fewer[HINTS];
+    int worst = least_important(hints, count, false);
+    if (worst >= 0 && hints[worst].rank >= SPARE_RANK) {
+        memcpy(fewer, hints, (size_t)count * sizeof *hints);
+        if (hints_cols(fewer, drop(fewer, count, worst)) <= room)
+            return drop(hints, count, worst);
+    }
+    count = gather_screens(hints, count);
+    while (count > 0 && hints_cols(hints, count) > room)
+        count = drop(hints, count, least_important(hints, count, true));
     return count;
 }
 
 void footer_draw(const struct footer *footer, struct canvas *canvas, struct box box) {
     struct hint hints[HINTS];
-    int margin = box.cols >= 24 ? 1 : 0, room = box.cols - 2 * margin, gap = 2;
+    int margin = box.cols >= 24 ? 1 : 0, room = box.cols - 2 * margin;
     int control = text_width(footer->control);
     int count = collect_hints(footer, hints);
     /* Control is told if the vital keys stay. */
@@ -109,14 +168,14 @@ void footer_draw(const struct footer *footer, struct canvas *canvas, struct box 
         canvas_text_right(canvas, box.row, box.col + margin + room, control, STYLE_PLAIN, footer->control);
         room -= control + 3;
     }
-    count = fit_hints(hints, count, gap, room);
-    int spare = room - hints_cols(hints, count, gap), apart = spare >= 8 ? 4 : 0;
+    count = fit_hints(hints, count, room);
+    int spare = room - hints_cols(hints, count), apart = spare >= 8 ? 4 : 0;
     int col = box.col + margin;
     for (int i = 0; i < count; i++) {
         col += i > 0 && hints[i].group != hints[i - 1].group ? apart : 0;
         enum style label = hints[i].current ? STYLE_STRONG : STYLE_FAINT;
         col += canvas_text(canvas, box.row, col, room, STYLE_KEY, hints[i].keys) + 1;
-        col += canvas_text(canvas, box.row, col, room, label, hints[i].label) + gap;
+        col += canvas_text(canvas, box.row, col, room, label, hints[i].label) + GAP;
     }
 }
 

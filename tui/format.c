@@ -59,8 +59,12 @@ void format_fixed(char out[FORMAT_SIZE], double value, int width, int decimals) 
                          shift, "");
                 return;
             }
-            if (length <= width && d == 0)
-                break;
+        }
+    /* Too large for the dot to stay: as many decimals as there is room for, then an exponent. */
+    for (int d = decimals - 1; !small && d >= 0; d--)
+        if (snprintf(text, sizeof text, "%.*f", d, value) <= width) {
+            right(out, text, (int)strlen(text), width);
+            return;
         }
     exponent(text, sizeof text, value, width);
     if ((int)strlen(text) > width)

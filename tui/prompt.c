@@ -171,8 +171,15 @@ void prompt_draw(const struct prompt *prompt, struct canvas *canvas, struct box 
     canvas->cursor_row = box.row;
     canvas->cursor_col = col + text_width(head_from);
     col += used + 3;
+    /* Of the completions only the word that is completed. */
+    const char *last = strrchr(prompt->stem, ' ');
+    size_t known = last ? (size_t)(last + 1 - prompt->stem) : 0;
     for (int i = 0; i < prompt->completion_count && col < end; i++) {
         enum style style = i == prompt->completion ? STYLE_SELECTED : STYLE_FAINT;
-        col += canvas_text(canvas, box.row, col, end - col, style, prompt->completions[i]) + 2;
+        char word[PROMPT_TEXT];
+        int length = snprintf(word, sizeof word, "%s", prompt->completions[i] + known);
+        if (length > 0 && word[length - 1] == ' ')
+            word[length - 1] = 0;
+        col += canvas_text(canvas, box.row, col, end - col, style, word) + 2;
     }
 }

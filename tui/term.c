@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -27,12 +28,16 @@ static struct {
     SCREEN *screen;
     bool open, synchronized, cursor_shown, hides_cursor;
     int colours;
-    int suspend_key; /* PRESS_NONE: none */
+    int suspend_key, queued_key; /* PRESS_NONE: none */
+    mbstate_t partial;           /* bytes of a character that is not complete */
+    bool begun;                  /* there are such */
     enum glyphs glyphs;
     int saved_stderr, aside; /* standard error as it was, and where it goes meanwhile; -1: not moved */
     sigset_t waiting_mask;   /* signals that are blocked but while waiting */
     cchar_t looks[STYLES];   /* attributes and pair of each style, with a space */
 } term = {.saved_stderr = -1, .aside = -1};
+
+enum { NO_CHARACTER = 0xfffd }; /* for bytes that are none, as Unicode has it */
 
 static struct termios before;   /* the terminal's modes before us */
 static char restore_bytes[256]; /* what gives the screen back, for a crash */
@@ -385,7 +390,7 @@ static void suspend(void) {
     sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-static int special(wint_t key) {
+static int special(int key) {
     static const struct {
         int curses, press;
     } keys[] = {
@@ -397,24 +402,48 @@ static int special(wint_t key) {
         {KEY_ENTER, PRESS_ENTER},   {KEY_RESIZE, PRESS_RESIZE},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if ((wint_t)keys[i].curses == key)
+        if (keys[i].curses == key)
             return keys[i].press;
     return PRESS_NONE;
 }
 
+/* The character that a byte completes, in the locale's encoding; PRESS_NONE: none yet. ncurses' own get_wch
+ * loses all that follows a byte which is no part of a character. */
+static int character(char byte) {
+    wchar_t wide;
+    size_t took = mbrtowc(&wide, &byte, 1, &term.partial);
+    if (took == (size_t)-2) {
+        term.begun = true;
+        return PRESS_NONE;
+    }
+    bool begun = term.begun;
+    term.begun = false;
+    if (took != (size_t)-1)
+        return wide == '\r' ? PRESS_ENTER : (int)wide;
+    memset(&term.partial, 0, sizeof term.partial);
+    if (begun) /* what came before was no character; this byte begins anew */
+        term.queued_key = character(byte);
+    return NO_CHARACTER;
+}
+
+static int next_key(void) {
+    int key = term.queued_key;
+    term.queued_key = PRESS_NONE;
+    while (key == PRESS_NONE) {
+        int got = getch();
+        if (got == ERR)
+            return PRESS_NONE;
+        key = got > UCHAR_MAX ? special(got) : character((char)got);
+    }
+    return key;
+}
+
 int term_key(void) {
     for (;;) {
-        wint_t key = 0;
-        int kind = get_wch(&key);
-        if (kind == ERR)
-            return PRESS_NONE;
-        int press = kind == KEY_CODE_YES ? special(key) : key == '\r' ? PRESS_ENTER : (int)key;
-        if (press != PRESS_NONE && press == term.suspend_key) {
-            suspend();
-            continue;
-        }
-        if (press != PRESS_NONE)
-            return press;
+        int key = next_key();
+        if (key == PRESS_NONE || key != term.suspend_key)
+            return key;
+        suspend();
     }
 }
 

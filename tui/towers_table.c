@@ -215,12 +215,16 @@ static void draw_tower(const struct scene *scene, const struct towers_table *tab
         draw_time(scene, at->columns[COLUMN_TIME], row, t);
 }
 
+/* The towers with the lowest and the highest loss of those that are not among the rows that scroll. */
 static void extremes(const struct scene *scene, const struct towers_table *table, int *lowest, int *highest) {
-    *lowest = *highest = table->order[0];
+    int first = table->first, behind = first + table->at->scrolling;
+    *lowest = *highest = table->order[behind < table->count ? behind : 0];
     if (!scene->shown->have)
         return;
     double low = INFINITY, high = -INFINITY;
     for (int i = 0; i < table->count; i++) {
+        if (i >= first && i < behind)
+            continue;
         int tower = table->order[i];
         double loss = scene->shown->towers[tower].figures.loss;
         if (loss < low) {
@@ -344,7 +348,7 @@ static void draw_sum_rule(const struct scene *scene, const struct towers_table *
     canvas_fill(scene->canvas, row, from, to - from, 0x2500, STYLE_FAINT);
     if (at->range_row || table->count <= at->scrolling || at->scrolling <= 0)
         return;
-    const char *pinned = at->pinned ? ", \u25b4 highest and \u25be lowest loss " : " ";
+    const char *pinned = at->pinned ? ", \u25b4 highest and \u25be lowest loss of the others " : " ";
     canvas_print(scene->canvas, row, from + 7, to - from - 7, STYLE_FAINT, " towers %d\u2013%d of %d%s",
                  table->order[table->first], table->order[table->first + at->scrolling - 1], table->count,
                  pinned);

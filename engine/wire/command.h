@@ -72,7 +72,8 @@ enum status command_encode(const struct command *command, char *out, size_t size
 /* For completion and help: the words of command i ("towers N"), one sentence on it; NULL past the end. */
 const char *command_usage(int i, const char **sentence);
 
-/* Completions of `text` (NULL-terminated list of whole command lines in static memory), at most `max`. */
+/* Completions of `text` (whole command lines in static memory; one that wants more ends in a blank), at most
+ * `max`. */
 int command_complete(const char *text, const char **out, int max);
 
 #endif

@@ -94,7 +94,7 @@ static void the_prompt(void **state) {
     const char *found[16];
     int count = config_complete("set th", found, 16);
     assert_int_equal(count, 1);
-    assert_string_equal(found[0], "set theme");
+    assert_string_equal(found[0], "set theme ");
 }
 
 static int begin(void **state) {

@@ -101,7 +101,7 @@ static void history_and_completion(void **state) {
     assert_string_equal(prompt.text, "dra");
     prompt_begin(&prompt, "");
     type(&prompt, "set l\t");
-    assert_string_equal(prompt.text, "set lr");
+    assert_string_equal(prompt.text, "set lr "); /* ready for its value */
     prompt_key(&prompt, PRESS_TAB, command_complete);
     assert_string_equal(prompt.text, "set l"); /* after the last, what was typed */
     for (int i = 0; i < 200; i++) {

@@ -280,6 +280,19 @@ static void key_latency(void **state) {
     leave(vt);
 }
 
+/* Bytes that are no characters, pasted with all that follows: one stands for each, and Enter is heard. */
+static void broken_characters(void **state) {
+    (void)state;
+    struct vt *vt = start_and_wait(24, 80, NULL);
+    vt_keys(vt, ":note a\303(b\377c\303\251");
+    assert_true(vt_wait_text(vt, ":note a\357\277\275(b\357\277\275c\303\251", 5));
+    vt_keys(vt, "\303\r");
+    assert_true(vt_wait_text(vt, "changes nothing", 5)); /* a record takes no commands */
+    vt_keys(vt, ":note \303(\r");
+    assert_true(vt_wait_no_text(vt, ":note", 5));
+    leave(vt);
+}
+
 static void plays_and_seeks(void **state) {
     (void)state;
     struct vt *vt = start_and_wait(24, 80, NULL);
@@ -305,13 +318,21 @@ static int make_records(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(draws),         cmocka_unit_test(signals),
-        cmocka_unit_test(crashes),       cmocka_unit_test(interrupt_key),
-        cmocka_unit_test(hang_up),       cmocka_unit_test(suspend_and_continue),
-        cmocka_unit_test(sizes),         cmocka_unit_test(storm_of_sizes),
-        cmocka_unit_test(exported_size), cmocka_unit_test(terminals),
-        cmocka_unit_test(no_terminal),   cmocka_unit_test(dumb_terminal),
-        cmocka_unit_test(key_latency),   cmocka_unit_test(plays_and_seeks),
+        cmocka_unit_test(draws),
+        cmocka_unit_test(signals),
+        cmocka_unit_test(crashes),
+        cmocka_unit_test(interrupt_key),
+        cmocka_unit_test(hang_up),
+        cmocka_unit_test(suspend_and_continue),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(storm_of_sizes),
+        cmocka_unit_test(exported_size),
+        cmocka_unit_test(terminals),
+        cmocka_unit_test(no_terminal),
+        cmocka_unit_test(dumb_terminal),
+        cmocka_unit_test(key_latency),
+        cmocka_unit_test(plays_and_seeks),
+        cmocka_unit_test(broken_characters),
     };
     return cmocka_run_group_tests(tests, make_records, NULL);
 }

@@ -166,7 +166,9 @@ static void help_and_completion_cover_every_command(void **context) {
     const char *found[40];
     assert_int_equal(command_complete("why apply p", found, 40), 2);
     assert_string_equal(found[0], "why apply print-last");
-    assert_int_equal(command_complete("set lr", found, 40), 0);
+    assert_int_equal(command_complete("set lr", found, 40), 1);
+    assert_string_equal(found[0], "set lr "); /* a value is wanted */
+    assert_int_equal(command_complete("set lr ", found, 40), 0);
     assert_int_equal(command_complete("", found, 3), 3);
     assert_int_equal(command_complete("zzz", found, 3), 0);
 }

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# towerscope replay: a picture of a record, and what is told of a line or a file that is none.
+set -u
+cd "$TEST_TMP" || exit 1
+fails=0
+
+# EXIT TEXT ARGUMENT ...: how it ends and what it says
+expect() {
+    local wanted=$1 text=$2 said rc
+    shift 2
+    said=$("$TOWERSCOPE" replay "$@" 2>&1 </dev/null)
+    rc=$?
+    if [ $rc != "$wanted" ] || [[ $said != *"$text"* ]] || [ "$(wc -l <<<"$said")" != 1 ]; then
+        echo "replay $*: exit $rc, expected $wanted; it says \"$said\", expected \"$text\""
+        fails=$((fails + 1))
+    fi
+}
+
+"$TOWERSCOPE" train good --runs runs --data generated --model softmax --towers 2 --batch 64 --steps 20 >/dev/null || exit 1
+"$TOWERSCOPE" replay runs/good --svg good.svg --at 10 || fails=$((fails + 1)) # the control
+grep -q '</svg>' good.svg || fails=$((fails + 1))
+
+base64 /dev/urandom | head -n 20 >random.jsonl
+: >empty.jsonl
+for file in random.jsonl empty.jsonl; do
+    expect 1 'no event in it' $file --svg none.svg
+    expect 1 'no event in it' $file
+done
+[ ! -e none.svg ] || { echo "a picture of no record was written"; fails=$((fails + 1)); }
+expect 2 '--svg wants a file' runs/good --svg
+expect 2 '--svg wants a file' --svg
+expect 2 '--at wants a step' runs/good --at
+expect 2 'found "ten"' runs/good --at ten
+expect 2 'found "7"' runs/good --size 7 --svg none.svg
+expect 2 'no option "--sgv"' runs/good --sgv none.svg
+expect 2 'is a second' runs/good runs/good
+expect 2 'wants the name of a run'
+expect 4 'no run or file "nosuch"' nosuch
+expect 1 'there is no screen "nix"; there are: Towers' runs/good --svg none.svg --screen nix
+[ $fails = 0 ]
