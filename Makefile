@@ -246,6 +246,7 @@ help:
 	@echo 'make protocol    make the tables of engine/wire/PROTOCOL.md again'
 	@echo 'make bench       measure, beside PyTorch where it is installed'
 	@echo 'make bench-tui   measure what the console costs, beside htop and btop'
+	@echo 'make bundle      what tests/gpu/check.sh needs on a machine with a GPU, in one file'
 	@echo 'make install     PREFIX=$(PREFIX) DESTDIR='
 	@echo 'Knobs: V=1 WERROR=1 SANITIZE=address|thread|fuzz CUDA=auto|0|1'
 

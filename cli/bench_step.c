@@ -1,6 +1,7 @@
 #include "cli/bench_step.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "datasets/order.h"
@@ -22,7 +23,7 @@ struct bench_step {
     struct span *scratch; /* [workers] */
     struct span values, gradient, average, prepared;
     struct span *gradients; /* [count] */
-    double *weights, *norms2, *segment_norms2, *update_norms2;
+    double *weights, *norms2, *segment_norms2, *update_norms2, average_norm2;
     float *pixels, *losses, *host_values;
     int32_t *labels;
     double seconds[BENCH_PHASES];
@@ -178,7 +179,6 @@ static enum status run_tower(void *context, int k, int worker, struct stream *st
 }
 
 static enum status average(struct bench_step *b) {
-    double average_norm2;
     struct combine_args args = {.towers = b->count,
                                 .gradients = b->gradients,
                                 .weights = b->weights,
@@ -187,7 +187,7 @@ static enum status average(struct bench_step *b) {
                                 .segment_count = b->model->parameter_count,
                                 .average = b->gradient,
                                 .norms2 = b->norms2,
-                                .average_norm2 = &average_norm2};
+                                .average_norm2 = &b->average_norm2};
     return b->device.ops->combine(b->device.device, &args);
 }
 
@@ -230,14 +230,27 @@ static enum status step(struct bench_step *b) {
     return STATUS_OK;
 }
 
+/* Wait for an asynchronous device. */
+static enum status finish(struct bench_step *b) {
+    enum status status;
+    while ((status = b->device.ops->poll(b->device.device)) == STATUS_BUSY)
+        sched_yield();
+    return status;
+}
+
 enum status bench_step_run(struct bench_step *b, double seconds, double *rate) {
+    enum { AT_ONCE = 10 }; /* steps that may wait on an asynchronous device */
     double start = clock_seconds(), now;
     long steps = 0;
     do {
         STATUS_TRY(step(b));
         steps++;
+        if (steps % AT_ONCE == 0)
+            STATUS_TRY(finish(b));
         now = clock_seconds();
     } while (now - start < seconds);
+    STATUS_TRY(finish(b));
+    now = clock_seconds();
     *rate = (double)steps * b->batch / (now - start);
     return STATUS_OK;
 }

@@ -10,13 +10,13 @@
 #ifndef TOWERSCOPE_KERNELS_CUDA_CONV_H
 #define TOWERSCOPE_KERNELS_CUDA_CONV_H
 
-#include "kernels/op.h"
-
 #include <cuda_runtime_api.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "kernels/op.h"
 
 enum cuda_precision {
     CUDA_F32,  /* true float32 */

@@ -117,3 +117,17 @@ $(B)/tests/cuda/libfake_nvml.so: tests/cuda/fake_nvml.c tests/cuda/fake_nvml.h
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -fPIC $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(CPPFLAGS) -o $@ $<
 CUDA_TESTS += $(B)/tests/cuda/libfake_nvml.so
+
+# What proves the rest on a machine with a GPU: tests/gpu/check.sh build/towerscope-gpu.tar.gz there.
+GPU_CHECKS := $(B)/tests/gpu/operations $(B)/tests/gpu/throughput
+$(B)/tests/gpu/operations: $(B)/tests/gpu/operations.o $(SUPPORT_OBJ) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LDLIBS) $(LDLIBS)
+$(B)/tests/gpu/throughput: $(B)/tests/gpu/throughput.o $(B)/cli/bench_step.o $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+CUDA_TESTS += $(if $(SANITIZE),,$(GPU_CHECKS))
+.PHONY: bundle
+bundle: all $(GPU_CHECKS)
+	$(Q)[ -n "$(CUDA_PLUGIN)" ] || { echo 'make bundle needs the CUDA toolkit: $(cuda_missing)'; exit 1; }
+	$(Q)tests/gpu/bundle.sh $(B) build/towerscope-gpu.tar.gz

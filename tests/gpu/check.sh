@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# Everything that only a GPU can show, in at most six minutes: check.sh [BUNDLE] [--devices NAME] [--seconds N]
+#
+#   check.sh towerscope-gpu.tar.gz      unpack what `make bundle` made, and run what is in it
+#   check.sh                            inside an unpacked bundle
+#   check.sh --devices sim:0            the same comparisons in small on a simulated GPU, or cpu: that the script works,
+#                                       nothing more
+#
+# Exit code 0: all that could be tried is right. What was skipped is listed with its reason. Needs bash, awk and tar;
+# cuDNN, cuBLAS and NCCL are found in the loader's folders, the toolkit or Python's nvidia packages.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+devices=cuda:0 limit=360 bundle=
+while (($#)); do
+    case $1 in
+    --devices) devices=${2:?--devices needs a name}; shift ;;
+    --seconds) limit=${2:?--seconds needs a number}; shift ;;
+    -h | --help) sed -n '2,10s/^# \?//p' "$0"; exit 0 ;;
+    -*) echo "check.sh: unknown option $1" >&2; exit 2 ;;
+    *) bundle=$1 ;;
+    esac
+    shift
+done
+work=$(mktemp -d "${TMPDIR:-/tmp}/towerscope-gpu.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+if [ -n "$bundle" ]; then
+    tar -xzf "$bundle" -C "$work" || { echo "check.sh: $bundle does not unpack" >&2; exit 1; }
+    bash "$work/towerscope-gpu/check.sh" --devices "$devices" --seconds "$limit"
+    exit $?
+fi
+[ -x "$here/towerscope" ] || { echo "check.sh: no bundle is here; \`make bundle\` makes one" >&2; exit 2; }
+simulated=
+[[ $devices == cuda* ]] || simulated=1
+begun=$SECONDS
+results=() failed=0
+left() { echo $((limit - (SECONDS - begun))); }
+good() { results+=("ok    $1"); echo "ok    $1"; }
+bad() { results+=("FAIL  $1"); echo "FAIL  $1"; failed=1; }
+skip() { results+=("skip  $1"); echo "skip  $1"; }
+
+# ---- libraries: ours lie in lib/, NVIDIA's are this machine's
+export TOWERSCOPE_PLUGINS=$here
+nvidia_folders() {
+    local python
+    for python in python3 python; do
+        command -v $python >/dev/null && $python -c '
+import glob, site, sys
+for p in sys.path + site.getsitepackages() + [site.getusersitepackages()]:
+    print(*glob.glob(p + "/nvidia/*/lib") + glob.glob(p + "/torch/lib"), sep="\n")' 2>/dev/null
+    done
+    ls -d /usr/local/cuda*/lib64 /usr/local/cuda*/lib /usr/local/cuda*/targets/*/lib /opt/cuda/lib64 2>/dev/null
+}
+path=$here/lib
+if [ -z "$simulated" ]; then
+    folders=$(nvidia_folders | sort -u)
+    known=$(ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null)
+    while read -r library; do
+        [ -e "$here/lib/$library" ] || [[ $known == *"$library "* ]] && continue
+        found=
+        for folder in ${LD_LIBRARY_PATH//:/ } $folders; do
+            [ -e "$folder/$library" ] && { found=$folder; break; }
+        done
+        [ -n "$found" ] || { echo "library missing: $library, in no folder of the loader, the toolkit or Python"; continue; }
+        [[ :$path: == *":$found:"* ]] || path=$path:$found
+    done <"$here/libraries"
+fi
+ours() { LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"; }
+
+# ---- is there a device?
+echo "== towerscope on $devices"
+ours "$here/towerscope" doctor | sed -n '/^devices/,/^$/p'
+if ! out=$(ours "$here/towerscope" train probe --runs "$work/runs" --devices "$devices" --data generated --model softmax \
+    --batch 8 --towers 1 --steps 1 2>&1); then
+    echo "no device: ${out##*$'\n'}"
+    exit 1
+fi
+if [ -n "$simulated" ]; then
+    echo "Dry run: $devices is the processor, simulating a GPU or not. This says nothing about a GPU."
+    model=(--model "$here/small.ini" --batch 12) hot=3 cool=5 counts=(1 2)
+else
+    command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+    model=(--model cifar10 --batch 128) hot=10 cool=50 counts=(1 2 4)
+fi
+
+# ---- operations against ref64
+brief=${simulated:+--brief}
+if ours timeout 120 "$here/operations" "$devices" $brief >"$work/operations" 2>&1; then
+    good "operations against ref64"
+else
+    bad "operations against ref64"
+    grep -vE '^\[' "$work/operations" | tail -n 15
+fi
+
+# ---- training against the processor
+train() { # NAME DEVICES OPTIONS...
+    local name=$1 on=$2
+    shift 2
+    ours timeout 120 "$here/towerscope" train "$name" --runs "$work/runs" --devices "$on" --data generated --seed 3 \
+        --eval-every 0 --checkpoint-every 0 "${model[@]}" "$@" >"$work/$name.out" 2>&1 && return
+    tail -n 3 "$work/$name.out"
+    return 1
+}
+losses() { # NAME: the averaged losses, a step a line
+    sed -nE '/"event":"step"/s/.*"step":([0-9]+).*"loss":([^,]*),"grad_norm":[^,]*,"grad_norm_mean".*/\1 \2/p' \
+        "$work/runs/$1/events.jsonl"
+}
+compare() { # A B TOLERANCE WORDS: the same losses?
+    local answer
+    answer=$(paste -d ' ' <(losses "$1") <(losses "$2") | awk -v most="$3" '
+        NF != 4 || $1 != $3 { wrong = 1 }
+        { d = $2 - $4; d = d < 0 ? -d : d; if (!(d <= most)) wrong = 1; if (d > worst) worst = d }
+        $2 !~ /^[-0-9.e+]+$/ || $4 !~ /^[-0-9.e+]+$/ { wrong = 1 }
+        END { printf "%d steps, largest difference %.3g, allowed %g", NR, worst, most; exit wrong || !NR }')
+    if [ $? = 0 ]; then good "$4: $answer"; else bad "$4: $answer"; fi
+}
+for rate in 0.1 0.01; do
+    steps=$cool
+    [ $rate = 0.1 ] && steps=$hot
+    train "cpu-$rate" cpu --lr $rate --steps $steps --towers 1 || bad "the processor's run at lr $rate"
+    for n in "${counts[@]}"; do
+        train "gpu-$rate-$n" "$devices" --lr $rate --steps $steps --towers $n &&
+            compare "cpu-$rate" "gpu-$rate-$n" 1e-4 "losses of the processor, f32, lr $rate, $n towers" ||
+            bad "a run at lr $rate, $n towers"
+    done
+done
+if [[ $devices == *:0 ]]; then
+    two=$devices,${devices%0}1
+    if train gpu-two "$two" --lr 0.01 --steps $cool --towers 4; then
+        compare cpu-0.01 gpu-two 1e-4 "losses of the processor, two GPUs, 4 towers"
+    elif grep -qE 'there is no|no GPU of number' "$work/gpu-two.out"; then
+        skip "two GPUs: $(tail -n 1 "$work/gpu-two.out")"
+    else
+        bad "two GPUs: $(tail -n 1 "$work/gpu-two.out")"
+    fi
+fi
+
+# ---- twice the same bytes; graphs and single launches
+same() { # A B WORDS
+    if ours "$here/towerscope" diff "$1" "$2" --runs "$work/runs" >"$work/diff" 2>&1; then good "$3"; else
+        bad "$3"
+        head -n 5 "$work/diff"
+    fi
+}
+n=${counts[-1]}
+if train first "$devices" --lr 0.01 --steps $cool --towers $n --deterministic &&
+    train again "$devices" --lr 0.01 --steps $cool --towers $n --deterministic; then
+    same first again "deterministic: twice the same record"
+else
+    bad "deterministic"
+fi
+if train eager "$devices" --lr 0.01 --steps $cool --towers $n --deterministic --no-graphs; then
+    compare first eager 0 "graphs and single launches"
+else
+    bad "--no-graphs"
+fi
+
+# ---- memory errors
+if [ -n "$simulated" ]; then
+    skip "compute-sanitizer: a simulated GPU is checked by the sanitizers of make test"
+elif ! command -v compute-sanitizer >/dev/null && [ ! -x /usr/local/cuda/bin/compute-sanitizer ]; then
+    skip "compute-sanitizer: not installed here"
+else
+    sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+    ours timeout 90 "$sanitizer" --tool memcheck --error-exitcode 99 "$here/towerscope" train checked --runs "$work/runs" \
+        --devices "$devices" --data generated "${model[@]}" --batch 16 --towers 2 --steps 2 --no-graphs \
+        >"$work/sanitizer" 2>&1
+    rc=$?
+    if [ $rc = 0 ] && grep -q 'ERROR SUMMARY: 0 errors' "$work/sanitizer"; then
+        good "compute-sanitizer: no errors in two steps"
+    elif [ $rc = 99 ]; then
+        bad "compute-sanitizer: $(grep -m 1 '=========' "$work/sanitizer")"
+    else
+        skip "compute-sanitizer refuses here: $(grep -m 1 -iE 'error|not supported|fail' "$work/sanitizer" || echo "exit $rc")"
+    fi
+fi
+
+# ---- how fast
+if [ -n "$simulated" ]; then
+    skip "throughput: a simulation is not measured"
+else
+    ours timeout 100 "$here/throughput" "$devices" 0.5 >"$work/ours" 2>&1 || bad "throughput: $(grep '^#' "$work/ours" | head -n 1)"
+    : >"$work/torch"
+    python=$(for p in python3 python; do $p -c 'import torch' 2>/dev/null && echo $p && break; done)
+    if [ -z "$python" ]; then
+        skip "PyTorch: not installed here"
+    elif (($(left) < 30)); then
+        skip "PyTorch: no time is left"
+    else
+        timeout $(($(left) - 5)) "$python" "$here/torch_rate.py" --limit $(($(left) - 20)) >"$work/torch" 2>"$work/torch.err" ||
+            skip "PyTorch: $(tail -n 1 "$work/torch.err")"
+    fi
+    echo
+    echo "Training steps of cifar10, images/s, the batch in the GPU's memory (towerscope copies it there each step)."
+    echo "PyTorch: $(head -n 1 "$work/torch"), channels last, the faster of two ways to write the normalisation."
+    echo
+    echo '| precision | batch | towerscope, 1 tower | 2 towers | 4 towers | PyTorch eager | with a CUDA graph | compiled | × best |'
+    echo '|---|---|---|---|---|---|---|---|---|'
+    awk '
+        FNR == NR && NF == 4 && $1 !~ /^#/ { ours[$1, $2, $3] = $4; next }
+        NF == 4 && $1 !~ /^#/ { if ($4 > torch[$1, $2, $3]) torch[$1, $2, $3] = $4; next }
+        function show(x) { return x ? sprintf("%.0f", x) : "not measured" }
+        END {
+            split("f32 tf32 bf16", precisions, " "); split("128 1024 8192", batches, " ")
+            for (p = 1; p <= 3; p++) for (b = 1; b <= 3; b++) {
+                P = precisions[p]; B = batches[b]; mine = best = 0
+                for (t = 1; t <= 4; t *= 2) if (ours[P, B, t] > mine) mine = ours[P, B, t]
+                if (torch[P, B, "eager"] > best) best = torch[P, B, "eager"]
+                if (torch[P, B, "graph"] > best) best = torch[P, B, "graph"]
+                if (torch[P, B, "compiled"] > best) best = torch[P, B, "compiled"]
+                printf "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", P, B, show(ours[P, B, 1]), show(ours[P, B, 2]), \
+                    show(ours[P, B, 4]), show(torch[P, B, "eager"]), show(torch[P, B, "graph"]), \
+                    show(torch[P, B, "compiled"]), (mine && best ? sprintf("%.2f", mine / best) : "")
+            }
+        }' "$work/ours" "$work/torch"
+fi
+
+echo
+echo "== $((SECONDS - begun)) s on $devices"
+printf '%s\n' "${results[@]}"
+exit $failed

@@ -1,0 +1,105 @@
+/* Every operation on a GPU against ref64: operations DEVICE [--brief]. The same comparisons as for the other
+ * devices (tests/support/op_check.h), in true float32; --brief for a simulated GPU. */
+#include "tests/support/cmocka.h"
+#include "tests/support/make_op.h"
+#include "tests/support/op_check.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *device;
+static bool brief;
+
+static void check(const char *what, const struct op *ops, int count, int images, bool quantised) {
+    struct op_check c = {.device = device,
+                         .ops = ops,
+                         .count = count,
+                         .images = images,
+                         .tolerance = 2e-5, /* Winograd's sums, as on the processor */
+                         .quantised = quantised,
+                         .seed = 11 + (uint64_t)count + (uint64_t)images};
+    for (int first = 0; first < 2; first++) {
+        c.no_input_gradient = first;
+        enum status status = op_check(&c);
+        if (status != STATUS_OK)
+            fail_msg("%s, %d images: %s", what, images, status_text());
+    }
+}
+
+static const int few[] = {2, 5}, many[] = {2, 5, 32, 128};
+
+static void each_batch(const char *what, const struct op *ops, int count, bool quantised) {
+    const int *images = brief ? few : many;
+    int batches = brief ? (int)(sizeof few / sizeof *few) : (int)(sizeof many / sizeof *many);
+    for (int i = 0; i < batches; i++)
+        check(what, ops, count, images[i], quantised);
+}
+
+static void test_single_operations(void **state) {
+    (void)state;
+    static const int channels[] = {1, 3, 16, 47, 64};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels - (brief ? 2 : 0); i++) {
+        struct shape in = {7, 5, channels[i]};
+        struct op ops[] = {make_conv(in, brief ? 9 : 48, 5, 1),
+                           make_conv(in, 9, 3, 2),
+                           make_bias(in),
+                           make_relu(in),
+                           make_max_pool(in, 3, 2),
+                           make_max_pool(in, 2, 1),
+                           make_dense(in, 10),
+                           make_lrn(in, 4, 1, 0.001 / 9, 0.75)};
+        for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
+            each_batch(op_kind_name(ops[o].kind), &ops[o], 1,
+                       ops[o].kind == OP_MAX_POOL || ops[o].kind == OP_RELU);
+    }
+}
+
+/* The two blocks of cifar10, and a dense layer: what a plan may take at once. */
+static void blocks(struct shape in, int channels, bool norm_first) {
+    struct op ops[5];
+    ops[0] = make_conv(in, channels, 5, 1);
+    ops[1] = make_bias(ops[0].out);
+    ops[2] = make_relu(ops[0].out);
+    ops[3] = norm_first ? make_lrn(ops[2].out, 4, 1, 0.001 / 9, 0.75) : make_max_pool(ops[2].out, 3, 2);
+    ops[4] = norm_first ? make_max_pool(ops[3].out, 3, 2) : make_lrn(ops[3].out, 4, 1, 0.001 / 9, 0.75);
+    for (int count = 1; count <= 5; count++)
+        each_batch(norm_first ? "conv, bias, relu, lrn, pool" : "conv, bias, relu, pool, lrn", ops, count,
+                   false);
+}
+
+static void test_blocks(void **state) {
+    (void)state;
+    if (brief) {
+        blocks((struct shape){6, 6, 3}, 8, false);
+        blocks((struct shape){6, 6, 8}, 8, true);
+        return;
+    }
+    blocks((struct shape){24, 24, 3}, 64, false);
+    blocks((struct shape){12, 12, 64}, 64, true);
+}
+
+static void test_dense(void **state) {
+    (void)state;
+    struct op ops[3];
+    ops[0] = make_dense((struct shape){6, 6, brief ? 4 : 64}, brief ? 24 : 384);
+    ops[1] = make_bias(ops[0].out);
+    ops[2] = make_relu(ops[0].out);
+    for (int count = 1; count <= 3; count++)
+        each_batch("dense, bias, relu", ops, count, false);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        fprintf(stderr, "usage: operations DEVICE [--brief]\n");
+        return 2;
+    }
+    device = argv[1];
+    brief = argc > 2 && !strcmp(argv[2], "--brief");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_single_operations),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_dense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
