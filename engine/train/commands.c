@@ -357,5 +357,5 @@ enum status trainer_command(struct trainer *t, const struct command *command, bo
         t->record_next = true;
     if (refused)
         *refused = status != STATUS_OK;
-    return status == STATUS_DEVICE ? status : STATUS_OK;
+    return status == STATUS_DEVICE && !t->lost ? good_lost(t) : STATUS_OK;
 }

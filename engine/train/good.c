@@ -45,6 +45,7 @@ static enum status move(struct trainer *t, bool back) {
 }
 
 enum status good_take(struct trainer *t) {
+    t->good.valid = false; /* while it is half a copy */
     STATUS_TRY(move(t, false));
     t->good.progress = t->progress;
     t->good.noise = t->noise;
@@ -53,15 +54,8 @@ enum status good_take(struct trainer *t) {
     return STATUS_OK;
 }
 
-enum status good_rewind(struct trainer *t, const char *reason) {
-    int64_t from = t->progress.steps;
-    if (!t->good.valid)
-        return status_fail(STATUS_INTERNAL, "no good state to go back to");
-    STATUS_TRY(trainer_reshape(t, &t->settings, t->good.progress.place));
-    STATUS_TRY(move(t, true));
-    STATUS_TRY(trainer_norms(t));
-    if (t->apart) /* the towers set out again, together */
-        STATUS_TRY(apart_open(t));
+/* The counters of the last good state, and the events that tell of it. */
+static void good_counters(struct trainer *t, int64_t from, const char *reason) {
     t->phase = PHASE_LOAD;
     t->progress = t->good.progress;
     t->noise = t->good.noise;
@@ -80,5 +74,38 @@ enum status good_rewind(struct trainer *t, const char *reason) {
     event.rewind.reason = reason;
     report_emit(t, &event, true);
     report_state(t, "paused");
+}
+
+enum status good_rewind(struct trainer *t, const char *reason) {
+    int64_t from = t->progress.steps;
+    if (!t->good.valid)
+        return status_fail(STATUS_INTERNAL, "no good state to go back to");
+    STATUS_TRY(trainer_reshape(t, &t->settings, t->good.progress.place));
+    STATUS_TRY(move(t, true));
+    STATUS_TRY(trainer_norms(t));
+    if (t->apart) /* the towers set out again, together */
+        STATUS_TRY(apart_open(t));
+    good_counters(t, from, reason);
+    return STATUS_OK;
+}
+
+enum status good_lost(struct trainer *t) {
+    bool before = t->lost;
+    snprintf(t->fault.text, sizeof t->fault.text, "%s", status_text());
+    t->fault.tower = -1;
+    t->fault.tensor[0] = 0;
+    report_alarm(t, "error", t->progress.steps + 1, -1, NULL, t->fault.text);
+    t->lost = true;
+    t->batch = NULL;
+    if (before || !t->good.valid) { /* the counters are where they belong */
+        t->phase = PHASE_LOAD;
+        t->paused = true;
+        report_state(t, "paused");
+        return STATUS_OK;
+    }
+    char reason[320];
+    snprintf(reason, sizeof reason, "%s; back to step %lld and paused: save, stop, and go on with --resume",
+             t->fault.text, (long long)t->good.progress.steps);
+    good_counters(t, t->progress.steps, reason);
     return STATUS_OK;
 }

@@ -114,6 +114,7 @@ struct trainer {
     struct evaluation evaluation;
     struct report report;
     bool paused, stopped;
+    bool lost; /* the device failed: the counters are those of the last good state */
     bool losses_due;          /* the next step tells its collection */
     bool record_next;         /* the next step is recorded whatever its number: a command took effect */
     bool step_recorded;       /* the step at work is one of those */
@@ -277,6 +278,10 @@ enum status good_take(struct trainer *t);
 
 /* Back to the last good state and pause: alarm, rewind, state. */
 enum status good_rewind(struct trainer *t, const char *reason);
+
+/* The device failed (status_text() says how): alarm and pause. Nothing runs on it any more; what can still be
+ * saved is the last good state, which no step that was under way has touched. */
+enum status good_lost(struct trainer *t);
 
 /* ---- report.c */
 

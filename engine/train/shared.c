@@ -3,6 +3,7 @@
 #include "engine/train/internal.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,8 +27,12 @@ enum status trainer_wait(struct trainer *t) {
     const struct device_handle device = t->options.device;
     const struct timespec moment = {0, 20000};
     enum status status;
-    while ((status = device.ops->poll(device.device)) == STATUS_BUSY)
-        nanosleep(&moment, NULL);
+    /* A step of a small network takes less time than it takes to fall asleep and wake up. */
+    for (int looks = 0; (status = device.ops->poll(device.device)) == STATUS_BUSY; looks++)
+        if (looks < 500)
+            sched_yield();
+        else
+            nanosleep(&moment, NULL);
     return status;
 }
 
@@ -60,6 +65,9 @@ static enum status to_device(struct trainer *t, struct span to, const float *fro
 }
 
 static enum status to_host(struct trainer *t, float *to, struct span from) {
+    const struct device_handle device = t->options.device;
+    if (t->lost) /* at once, from what is left of it */
+        return device.ops->read(device.device, NULL, to, from, t->options.model->flat_count);
     return exchange((struct exchange){.t = t, .span = from, .to = to});
 }
 
@@ -206,7 +214,11 @@ enum status trainer_read(struct trainer *t, const char *what, float *out, size_t
 }
 
 static enum status save_snapshot(struct trainer *t, float *const copies[3]) {
-    const struct span spans[3] = {t->shared.values, t->shared.velocity, t->shared.average};
+    const struct span good[3] = {t->good.values, t->good.velocity, t->good.average};
+    const struct span now[3] = {t->shared.values, t->shared.velocity, t->shared.average};
+    const struct span *spans = t->lost ? good : now;
+    if (t->lost && !t->good.valid)
+        return status_fail(STATUS_DEVICE, "nothing to save: %s", t->fault.text);
     for (int i = 0; i < 3; i++)
         if (spans[i].data)
             STATUS_TRY(to_host(t, copies[i], spans[i]));

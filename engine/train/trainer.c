@@ -221,7 +221,7 @@ static enum status after_step(struct trainer *t) {
     return do_what_is_due(t);
 }
 
-enum status trainer_advance(struct trainer *t, enum step_phase until) {
+static enum status advance(struct trainer *t, enum step_phase until) {
     int64_t step = t->progress.steps + 1;
     if (t->phase == PHASE_LOAD)
         t->step_recorded = recorded_by_count(step, t->planned, t->settings.record_every) || t->single > 0 ||
@@ -243,6 +243,11 @@ enum status trainer_advance(struct trainer *t, enum step_phase until) {
     return t->phase == PHASE_LOAD ? after_step(t) : STATUS_OK;
 }
 
+enum status trainer_advance(struct trainer *t, enum step_phase until) {
+    enum status status = advance(t, until);
+    return status == STATUS_DEVICE ? good_lost(t) : status;
+}
+
 enum status trainer_step(struct trainer *t) {
     return trainer_advance(t, STEP_PHASES);
 }
@@ -250,7 +255,7 @@ enum status trainer_step(struct trainer *t) {
 enum status trainer_end(struct trainer *t, const char *reason, const char *text) {
     enum status status = STATUS_OK;
     bool done = !strcmp(reason, "done");
-    if (done && t->settings.eval_every > 0 && t->evaluated != t->progress.steps)
+    if (done && !t->lost && t->settings.eval_every > 0 && t->evaluated != t->progress.steps)
         status = trainer_evaluate(t, false);
     if (status == STATUS_OK || status == STATUS_INTERRUPTED)
         status = trainer_save(t);

@@ -19,6 +19,8 @@ struct cudasim_settings {
     int fail_collective; /* NCCL reports an error from this collective on; -1: none */
 };
 
+#pragma GCC visibility push(default) /* the plugin hides everything else */
+
 /* Take the settings from now on; the counts below begin again. Before a device is opened for `gpus`. */
 void cudasim_set(const struct cudasim_settings *settings);
 
@@ -28,6 +30,8 @@ long cudasim_pieces(void);
 
 /* Nothing is allocated and no stream, event or graph is there. */
 int cudasim_clean(void);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

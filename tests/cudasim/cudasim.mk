@@ -29,3 +29,26 @@ $(SIM_TEST_BIN:%=%.o): $(B)/%.o: tests/cudasim/without.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -DMISSING='"$(SIM_MISSING)"' -c $< -o $@
 endif
+
+# The whole plugin on simulated GPUs: $(B)/sim/backend_sim.so, the host's files of kernels/cuda with the simulated runtime
+# and libraries. It does not lie beside the program: TOWERSCOPE_PLUGINS=$(B)/sim makes --devices sim:0 known.
+ifeq ($(SIM_MISSING),)
+ifneq ($(filter %/nccl.h,$(cuda_headers)),)
+SIM_PLUGIN := $(B)/sim/backend_sim.so
+SIM_REAL := kernels/cuda/conv.c kernels/cuda/conv_measure.c kernels/cuda/cudnn_graph.c kernels/cuda/engines.c kernels/cuda/gemm.c
+SIM_HOST_OBJ := $(patsubst %.c,$(B)/sim/%.o,$(filter-out $(SIM_REAL),$(wildcard kernels/cuda/*.c)) kernels/op.c)
+SIM_FAKE_OBJ := $(patsubst %.cpp,$(B)/sim/%.o,$(wildcard tests/cudasim/fake_*.cpp))
+$(B)/sim/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$< (simulated))
+	$(Q)$(CC) -DCUDASIM $(CPPFLAGS) $(CUDA_INCLUDES) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+$(SIM_PLUGIN): $(SIM_HOST_OBJ) $(SIM_KERNEL_OBJ) $(SIM_FAKE_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CXX) $(SANFLAGS) -shared -o $@.tmp $^ -lm -pthread && mv $@.tmp $@
+tests: $(SIM_PLUGIN)
+endif
+endif
+# They load the plugin, where there is one.
+SIM_PLUGIN_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/cudasim/test_plugin*.c))
+$(SIM_PLUGIN_TESTS): $(B)/tests/cudasim/sim.o
+$(SIM_PLUGIN_TESTS): TEST_OBJ := $(B)/tests/cudasim/sim.o

@@ -1,4 +1,7 @@
 // kernels/cuda/conv.h by plain loops, queued on the simulated stream.
+extern "C" {
+#include "kernels/op.h"
+}
 #include "kernels/cuda/conv.h"
 
 #include "tests/cudasim/fake.h"

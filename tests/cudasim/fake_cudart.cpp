@@ -249,6 +249,16 @@ cudaError_t cudaGetDeviceCount(int *count) {
     return failed(*count ? cudaSuccess : cudaErrorNoDevice);
 }
 
+cudaError_t cudaDriverGetVersion(int *version) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
 cudaError_t cudaSetDevice(int gpu) {
     if (gpu < 0 || gpu >= settings().gpus)
         return failed(cudaErrorInvalidDevice);
@@ -429,7 +439,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
         return failed(cudaErrorInvalidResourceHandle);
     if (s->capturing)
         return failed(cudaErrorStreamCaptureUnsupported);
-    pass_time([=] { return s->queue.empty(); }, unsigned(world().random() % 64));
+    pass_time([=] { return s->queue.empty(); }, unsigned(world().random() % 256));
     if (lost(s->gpu))
         return failed(cudaErrorDevicesUnavailable);
     return s->queue.empty() ? cudaSuccess : cudaErrorNotReady;
@@ -494,7 +504,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     auto *e = reinterpret_cast<Event *>(handle);
     if (!world().events.count(e))
         return failed(cudaErrorInvalidResourceHandle);
-    pass_time([=] { return !e->done || *e->done; }, unsigned(world().random() % 64));
+    pass_time([=] { return !e->done || *e->done; }, unsigned(world().random() % 256));
     if (lost(e->gpu))
         return failed(cudaErrorDevicesUnavailable);
     return !e->done || *e->done ? cudaSuccess : cudaErrorNotReady;

@@ -1,0 +1,214 @@
+/* The CUDA device: a group of GPUs behind the table of devices. Built with the toolkit's libraries it is the
+ * plugin `cuda`; built with the simulated ones of tests/cudasim (CUDASIM) it is `sim`. */
+#include "kernels/cuda/gpu.h"
+
+#include "kernels/cuda/runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef CUDASIM
+#define KIND        "sim"
+#define DESCRIPTION "cuda-sim: " /* never to be taken for a GPU */
+#else
+#define KIND        "cuda"
+#define DESCRIPTION ""
+#endif
+
+#define DEADLINE                                                                                             \
+    120.0 /* seconds a GPU may take for what is queued on it; TOWERSCOPE_GPU_DEADLINE replaces it */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- opening and closing */
+
+static void close_gpu(struct device *device, int g) {
+    struct gpu *gpu = &device->gpu[g];
+    sums_close(device, g);
+    stream_close(&gpu->main);
+    if (gpu->rescue) {
+        gpu_use(gpu);
+        (void)cudaStreamDestroy(gpu->rescue);
+    }
+}
+
+static void device_close(struct device *device) {
+    if (!device)
+        return;
+    collective_close(device);
+    for (int w = 0; w < device->count * WORKERS_PER_GPU; w++)
+        stream_close(&device->worker[w]);
+    tables_close(device);
+    for (int g = 0; g < device->count; g++)
+        close_gpu(device, g);
+    staging_close(device);
+    free(device->shares);
+    free(device->blocks);
+    free(device);
+}
+
+static enum status open_gpu(struct device *device, int g) {
+    struct gpu *gpu = &device->gpu[g];
+    struct cudaDeviceProp properties;
+    gpu->index = device->options.indices[g];
+    snprintf(gpu->name, sizeof gpu->name, KIND ":%d", gpu->index);
+    STATUS_TRY(cuda_probe(gpu->index, &properties));
+    if (device->precision == CUDA_BF16 && properties.major < 8)
+        return status_fail(STATUS_UNSUPPORTED, "%s (%s, sm_%d%d) has no bf16; take f32", gpu->name,
+                           properties.name, properties.major, properties.minor);
+    gpu->memory_bytes = properties.totalGlobalMem;
+    snprintf(gpu->model, sizeof gpu->model, "%.63s", properties.name);
+    STATUS_TRY(stream_open(device, g, -1, &gpu->main));
+    return gpu_checked(device, g, cudaStreamCreateWithFlags(&gpu->rescue, cudaStreamNonBlocking),
+                       "make a stream");
+}
+
+static enum status choose_precision(const char *name, enum cuda_precision *out) {
+    static const char *const names[] = {[CUDA_F32] = "f32", [CUDA_TF32] = "tf32", [CUDA_BF16] = "bf16"};
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+        if (!strcmp(name ? name : "f32", names[i])) {
+            *out = (enum cuda_precision)i;
+            return STATUS_OK;
+        }
+    return status_fail(STATUS_BAD_INPUT, "precision %s: a GPU has f32, tf32 and bf16", name);
+}
+
+static enum status open_group(struct device *device) {
+    const char *deadline = getenv("TOWERSCOPE_GPU_DEADLINE");
+    STATUS_TRY(choose_precision(device->options.precision, &device->precision));
+    device->deadline = deadline && atof(deadline) > 0 ? atof(deadline) : DEADLINE;
+    STATUS_TRY(combine_open(device));
+    for (int g = 0; g < device->count; g++)
+        STATUS_TRY(open_gpu(device, g));
+    return collective_open(device);
+}
+
+static enum status device_open(const struct device_options *options, struct device **out) {
+    *out = NULL;
+    if (options->count < 1 || options->count > DEVICE_GROUP_MAX)
+        return status_fail(STATUS_INTERNAL, "a group of %d GPUs", options->count);
+    if (options->isa && *options->isa)
+        return status_fail(STATUS_UNSUPPORTED, "a GPU has no instruction set \"%s\"", options->isa);
+    struct device *device = calloc(1, sizeof *device);
+    if (!device)
+        return status_fail(STATUS_NO_MEMORY, "no memory for a device");
+    device->options = *options;
+    device->count = options->count;
+    enum status status = open_group(device);
+    if (status != STATUS_OK) {
+        device_close(device);
+        return status;
+    }
+    *out = device;
+    return STATUS_OK;
+}
+
+/* ---- what it is */
+
+static void device_place_name(const struct device *device, int place, char *out, size_t size) {
+    snprintf(out, size, "%s", device->gpu[place < 0 ? 0 : place % device->count].name);
+}
+
+static enum status device_describe(const struct device *device, struct device_info *out) {
+    static const char *const precisions[] = {[CUDA_F32] = "f32", [CUDA_TF32] = "tf32", [CUDA_BF16] = "bf16"};
+    *out = (struct device_info){.element_bytes = sizeof(float), .asynchronous = true, .count = device->count};
+    snprintf(out->name, sizeof out->name, "%s", device->count == 1 ? device->gpu[0].name : KIND);
+    snprintf(out->description, sizeof out->description, DESCRIPTION "%s", device->gpu[0].model);
+    snprintf(out->precision, sizeof out->precision, "%s", precisions[device->precision]);
+    for (int g = 0; g < device->count; g++)
+        out->memory_bytes += (long long)device->gpu[g].memory_bytes;
+    return STATUS_OK;
+}
+
+/* ---- running */
+
+static int device_workers(const struct device *device, int count) {
+    int most = device->count * WORKERS_PER_GPU;
+    return count < most ? count : most;
+}
+
+static enum status
+device_each(struct device *device, int count,
+            enum status (*work)(void *context, int item, int worker, struct stream *stream), void *context) {
+    int workers = device_workers(device, count);
+    for (int item = 0; item < count; item++) {
+        struct stream *stream;
+        STATUS_TRY(worker_enter(device, item % workers, &stream));
+        STATUS_TRY(work(context, item, item % workers, stream));
+    }
+    return STATUS_OK;
+}
+
+static enum status overdue(struct device *device) {
+    double moment = now();
+    if (device->busy_since == 0)
+        device->busy_since = moment;
+    if (moment - device->busy_since < device->deadline)
+        return STATUS_BUSY;
+    snprintf(device->failure, sizeof device->failure, "%s%s not finish within %g seconds",
+             device->count == 1 ? device->gpu[0].name : "the GPUs",
+             device->count == 1 ? " did" : " or the sum over them did", device->deadline);
+    return device_failed(device);
+}
+
+static enum status device_poll(struct device *device) {
+    if (*device->failure)
+        return device_failed(device);
+    enum status status = streams_query(device);
+    if (status == STATUS_OK || status == STATUS_BUSY) {
+        enum status collective = collective_check(device);
+        if (collective != STATUS_OK)
+            status = collective;
+    }
+    if (status == STATUS_BUSY)
+        status = overdue(device);
+    if (status == STATUS_BUSY)
+        return status;
+    device->busy_since = 0;
+    staging_settle(device, status == STATUS_OK);
+    return status;
+}
+
+static void *device_extra(struct device *device, const char *name) {
+    (void)device, (void)name;
+    return NULL;
+}
+
+static const struct device_ops operations = {
+    .api = DEVICE_API,
+    .name = KIND,
+    .open = device_open,
+    .close = device_close,
+    .describe = device_describe,
+    .place_name = device_place_name,
+    .buffer_new = memory_new,
+    .buffer_free = memory_free,
+    .write = transfer_write,
+    .read = transfer_read,
+    .copy = transfer_copy,
+    .plan = cuda_plan,
+    .plan_info = cuda_plan_info,
+    .plan_free = cuda_plan_free,
+    .prepare = cuda_prepare,
+    .forward = cuda_forward,
+    .backward = cuda_backward,
+    .loss = cuda_loss,
+    .combine = cuda_combine_towers,
+    .update = cuda_update_parameters,
+    .each = device_each,
+    .workers = device_workers,
+    .poll = device_poll,
+    .extra = device_extra,
+};
+
+__attribute__((visibility("default"))) const struct device_ops *towerscope_plugin(void);
+
+const struct device_ops *towerscope_plugin(void) {
+    return &operations;
+}

@@ -1,0 +1,213 @@
+/* The CUDA device's inside, shared by the host files of kernels/cuda: a group of GPUs driven by one host
+ * thread.
+ *
+ * Each GPU has one main stream, for what concerns all its towers (sums, updates, shared buffers), and streams
+ * of its workers. Work of one kind of stream waits for the other's by events: gpu_join() before work is
+ * queued on the main stream, gpu_leave() after it, and each() before it hands a worker's stream out. Nothing
+ * ever waits on the host but device_poll's caller. */
+#ifndef TOWERSCOPE_KERNELS_CUDA_GPU_H
+#define TOWERSCOPE_KERNELS_CUDA_GPU_H
+
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/device.h"
+
+#include <nccl.h>
+
+enum { WORKERS_PER_GPU = 8 };
+
+struct stream { /* of a worker, or a GPU's main one (number -1) */
+    struct device *device;
+    int number, gpu;
+    cudaStream_t handle; /* NULL: not made yet */
+    cudaEvent_t event;
+    bool busy;          /* a worker: the main stream has not waited for its work yet */
+    unsigned long seen; /* a worker: how much of the main stream's work it waited for */
+    bool queried;       /* nothing was queued since a query said that all is done */
+    struct conv_context *conv;
+    struct gemm *gemm;
+    int32_t *labels; /* on the GPU: of the loss that is queued last */
+    int labels_room;
+};
+
+struct table; /* combine_tables.c: the pieces of the flat buffers, on every GPU */
+
+/* Sums of pieces and results on one GPU; made as large as they have to be. */
+struct sums {
+    double *memory;                          /* all of these: */
+    double *norms2, *dots;                   /* [rows][pieces] by tower */
+    double *average, *other;                 /* [pieces] */
+    double *average_norm2;                   /* [1] of the last combine() */
+    double *tower_norms2, *tower_dots;       /* [rows] */
+    double *segment_norms2, *segment_others; /* [segments] */
+    size_t rows, pieces, segments;
+    char *fixed;                         /* all of these: */
+    const float **gradients;             /* [COMBINE_MAX_TOWERS] addresses on the GPU */
+    double *weights;                     /* [COMBINE_MAX_TOWERS] */
+    struct cuda_update_scalars *scalars; /* [1] */
+    float *gather; /* deterministic sums: gradients of this GPU's towers, then of all GPUs' */
+    size_t gather_bytes;
+};
+
+struct gpu {
+    int index;
+    char name[32]; /* "cuda:0" */
+    struct stream main;
+    unsigned long work;  /* how often something was queued on the main stream */
+    cudaStream_t rescue; /* for reading what is there after a failure */
+    struct sums sums;
+    size_t memory_bytes;
+    char model[64];
+};
+
+/* A buffer. */
+struct block {
+    char *base[DEVICE_GROUP_MAX]; /* by GPU; NULL where it is not. base[first] is what callers know */
+    size_t bytes;
+    int gpu; /* where it is alone; -1: shared */
+};
+
+/* Values that go to the host once everything is done. */
+struct delivery {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+struct device {
+    struct device_options options;
+    enum cuda_precision precision;
+    int count;
+    struct gpu gpu[DEVICE_GROUP_MAX];
+    struct stream worker[DEVICE_GROUP_MAX * WORKERS_PER_GPU];
+    struct block *blocks; /* sorted by the callers' address */
+    int block_count, block_room;
+    struct chunk *staging;
+    struct delivery *deliveries;
+    int delivery_count, delivery_room;
+    struct table *tables;
+    struct share *shares;              /* [count] combine.c */
+    ncclComm_t comm[DEVICE_GROUP_MAX]; /* with several GPUs */
+    bool communicates;
+    double busy_since, deadline; /* seconds on the clock; 0: nothing is waited for */
+    char failure[256];           /* the device is of no use any more: why */
+};
+
+/* ---- streams.c */
+
+/* Make the GPU current. */
+void gpu_use(const struct gpu *gpu);
+
+/* STATUS_OK, STATUS_NO_MEMORY, or STATUS_DEVICE: then the whole device has failed. "cuda:1 cannot WHAT: ..."
+ */
+enum status gpu_checked(struct device *device, int gpu, cudaError_t error, const char *what);
+
+/* The failure the device ended with. */
+enum status device_failed(const struct device *device);
+
+/* Make the main stream, or a worker's with its libraries' handles (once). */
+enum status stream_open(struct device *device, int gpu, int number, struct stream *stream);
+void stream_close(struct stream *stream);
+
+/* The main stream, behind everything that the GPU's workers have queued; the GPU is current. */
+enum status gpu_join(struct device *device, int gpu, cudaStream_t *main);
+
+/* What was queued on the main stream goes before what its workers queue from now on. */
+enum status gpu_leave(struct device *device, int gpu);
+
+/* A worker's stream, made when it is needed, behind the main stream's work; its GPU is current. */
+enum status worker_enter(struct device *device, int number, struct stream **out);
+
+/* STATUS_OK: all is done; STATUS_BUSY, or a failure. */
+enum status streams_query(struct device *device);
+
+/* ---- memory.c */
+
+enum status memory_new(struct device *device, size_t bytes, int place, struct span *out);
+void memory_free(struct device *device, struct span span);
+
+/* The buffer that the span is a piece of; STATUS_INTERNAL when it is none. */
+enum status memory_find(const struct device *device, struct span span, const struct block **out);
+
+/* Where the span lies on that GPU; STATUS_INTERNAL when it does not, or has less than `bytes`. NULL for an
+ * empty span of which 0 bytes are needed. */
+enum status memory_local(const struct device *device, int gpu, struct span span, size_t bytes,
+                         const char *what, void **out);
+
+/* Page-locked memory until everything is done. */
+enum status staging_take(struct device *device, size_t bytes, void **out);
+
+/* Copy host memory to the GPU that is current, on `stream`, by way of page-locked memory. */
+enum status staging_send(struct device *device, int gpu, cudaStream_t stream, void *to, const void *from,
+                         size_t bytes);
+
+/* Page-locked memory that a GPU's `bytes` bytes are copied to on `stream`. */
+enum status staging_receive(struct device *device, int gpu, cudaStream_t stream, const void *from,
+                            size_t bytes, const void **out);
+
+/* `bytes` bytes of page-locked memory are to be copied to `to` once everything is done. */
+enum status deliver_later(struct device *device, void *to, const void *from, size_t bytes);
+
+/* Everything is done (`done`), or nothing will be any more. */
+void staging_settle(struct device *device, bool done);
+void staging_close(struct device *device);
+
+/* ---- transfer.c */
+
+enum status transfer_write(struct device *device, struct stream *stream, struct span to, const float *from,
+                           size_t count);
+enum status transfer_read(struct device *device, struct stream *stream, float *to, struct span from,
+                          size_t count);
+enum status transfer_copy(struct device *device, struct stream *stream, struct span to, struct span from);
+
+/* ---- plan.c and run.c */
+
+enum status cuda_plan(struct device *device, const struct plan_request *request, struct plan **out);
+const struct plan_info *cuda_plan_info(const struct plan *plan);
+void cuda_plan_free(struct plan *plan);
+enum status cuda_prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args);
+enum status cuda_forward(struct stream *stream, const struct plan *plan, const struct plan_args *args);
+enum status cuda_backward(struct stream *stream, const struct plan *plan, const struct plan_args *args);
+enum status cuda_loss(struct stream *stream, const struct loss_args *args);
+
+/* ---- combine.c, combine_tables.c, update.c */
+
+struct table {
+    struct table *next;
+    struct segment *segments; /* a copy: what it was made for */
+    int segment_count, pieces;
+    bool decays; /* some segment does */
+    struct cuda_piece *piece[DEVICE_GROUP_MAX];
+    int *begin[DEVICE_GROUP_MAX]; /* [segment_count + 1] first piece of each segment */
+};
+
+/* The table of these segments; made, and sent to the GPUs' main streams, when it is not there yet. */
+enum status table_get(struct device *device, const struct segment *segments, int count,
+                      const struct table **out);
+void tables_close(struct device *device);
+
+/* Room for sums of `rows` towers by the table's pieces on one GPU. */
+enum status sums_room(struct device *device, int gpu, const struct table *table, int rows);
+enum status sums_gather_room(struct device *device, int gpu, size_t bytes);
+void sums_close(struct device *device, int gpu);
+
+/* Allocates device->shares; free() frees it. */
+enum status combine_open(struct device *device);
+enum status cuda_combine_towers(struct device *device, const struct combine_args *args);
+enum status cuda_update_parameters(struct device *device, const struct update_args *args);
+
+/* ---- collective.c: between the GPUs. The caller has joined the main streams. */
+
+enum status collective_open(struct device *device);
+void collective_close(struct device *device);
+
+/* Sum of the GPUs' buffers in each of them. */
+enum status collective_sum(struct device *device, float *const buffers[], size_t count);
+
+/* Every GPU's `count` values, one after the other, in each `to`. */
+enum status collective_gather(struct device *device, float *const from[], float *const to[], size_t count);
+
+/* STATUS_DEVICE: a GPU or the way to it is lost. */
+enum status collective_check(struct device *device);
+
+#endif

@@ -1,0 +1,145 @@
+/* Groups of operations: a convolution or dense layer takes the bias and ReLU that follow it. */
+#include "kernels/cuda/plan_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static size_t align(size_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+/* Take the bias and the ReLU that stand at `next`. */
+static void take_bias_relu(const struct plan_request *request, struct plan *plan, int next) {
+    if (next < request->count && request->ops[next].kind == OP_BIAS)
+        plan->bias = next++;
+    if (next < request->count && request->ops[next].kind == OP_RELU)
+        plan->relu = next++;
+    plan->info.taken = next;
+}
+
+static enum status plan_convolutions(struct plan *plan) {
+    struct device *device = plan->device;
+    struct conv_request request = {
+        .op = &plan->op,
+        .images = plan->images,
+        .bias = plan->bias >= 0,
+        .relu = plan->relu >= 0,
+        .training = plan->training,
+        .input_gradient = plan->training && plan->input_gradient,
+        .deterministic = device->options.deterministic,
+        .precision = device->precision,
+    };
+    for (int g = 0; g < device->count; g++) {
+        cudaStream_t main;
+        STATUS_TRY(gpu_join(device, g, &main));
+        STATUS_TRY(conv_plan_new(device->gpu[g].main.conv, &request, &plan->conv[g]));
+        STATUS_TRY(gpu_leave(device, g));
+        size_t bytes = align(conv_plan_workspace(plan->conv[g]));
+        if (bytes > plan->workspace)
+            plan->workspace = bytes;
+    }
+    return STATUS_OK;
+}
+
+static size_t rows_of(const struct plan *plan) {
+    return (size_t)plan->images * (size_t)plan->out.h * (size_t)plan->out.w;
+}
+
+/* Scratch memory: cuDNN's workspace, the gradient of the weights as cuDNN lays them out, sums for the bias.
+ */
+static enum status plan_matrix(struct plan *plan) {
+    struct plan_info *info = &plan->info;
+    if (plan->op.kind == OP_CONV) {
+        STATUS_TRY(plan_convolutions(plan));
+        size_t weights = align(op_parameter_size(&plan->op) * sizeof(float));
+        info->prepared_bytes = weights;
+        plan->weights_at = plan->workspace;
+        plan->bias_at = plan->weights_at + (plan->training ? weights : 0);
+        snprintf(info->implementation, sizeof info->implementation,
+                 "cudnn"); /* whatever the engine: see net_shares_prepared */
+    } else {
+        snprintf(info->implementation, sizeof info->implementation, "cublas");
+    }
+    info->scratch_bytes = plan->bias_at;
+    if (plan->training) {
+        info->backward_reads_x = true;
+        info->backward_reads_y = plan->relu >= 0;
+        if (plan->bias >= 0)
+            info->scratch_bytes += cuda_bias_relu_scratch(rows_of(plan), plan->out.c);
+    }
+    return STATUS_OK;
+}
+
+static enum status choose(const struct plan_request *request, struct plan *plan) {
+    struct plan_info *info = &plan->info;
+    info->taken = 1;
+    snprintf(info->implementation, sizeof info->implementation, "own");
+    switch (plan->op.kind) {
+    case OP_CONV:
+    case OP_DENSE:
+        take_bias_relu(request, plan, 1);
+        return plan_matrix(plan);
+    case OP_BIAS:
+    case OP_RELU:
+        take_bias_relu(request, plan, 0);
+        if (plan->training && plan->bias >= 0)
+            info->scratch_bytes = cuda_bias_relu_scratch(rows_of(plan), plan->out.c);
+        info->backward_reads_y = plan->training && plan->relu >= 0;
+        return STATUS_OK;
+    case OP_MAX_POOL:
+        if (plan->training)
+            info->saved_bytes = cuda_max_pool_places(&plan->op, plan->images);
+        return STATUS_OK;
+    case OP_LRN:
+        info->backward_reads_x = plan->training;
+        return STATUS_OK;
+    default:
+        return status_fail(STATUS_UNSUPPORTED, "no kernel for %s", op_kind_name(plan->op.kind));
+    }
+}
+
+enum status cuda_plan(struct device *device, const struct plan_request *request, struct plan **out) {
+    *out = NULL;
+    if (request->count < 1 || request->images < 1)
+        return status_fail(STATUS_INTERNAL, "a plan of %d operations for %d images", request->count,
+                           request->images);
+    if (request->force)
+        return status_fail(STATUS_UNSUPPORTED,
+                           "there is one implementation of each operation on a GPU, not \"%s\"",
+                           request->force);
+    for (int i = 0; i < request->count; i++)
+        STATUS_TRY(op_verify(&request->ops[i]));
+    struct plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return status_fail(STATUS_NO_MEMORY, "no memory for a plan");
+    *plan = (struct plan){.device = device,
+                          .op = request->ops[0],
+                          .out = request->ops[0].out,
+                          .images = request->images,
+                          .training = request->training,
+                          .input_gradient = request->input_gradient,
+                          .bias = -1,
+                          .relu = -1};
+    enum status status = choose(request, plan);
+    if (status != STATUS_OK) {
+        cuda_plan_free(plan);
+        return status;
+    }
+    *out = plan;
+    return STATUS_OK;
+}
+
+const struct plan_info *cuda_plan_info(const struct plan *plan) {
+    return &plan->info;
+}
+
+void cuda_plan_free(struct plan *plan) {
+    if (!plan)
+        return;
+    for (int g = 0; g < plan->device->count; g++)
+        if (plan->conv[g]) {
+            gpu_use(&plan->device->gpu[g]);
+            conv_plan_free(plan->conv[g]);
+        }
+    free(plan);
+}

@@ -1,0 +1,234 @@
+/* The operations of a tower, queued on its worker's stream. */
+#include "kernels/cuda/plan_impl.h"
+
+#include "kernels/cuda/runtime.h"
+
+/* A call's spans as addresses on the stream's GPU. */
+struct local {
+    void *x, *y, *dy, *dx, *saved, *scratch, *prepared;
+    void *params[PLAN_MAX_OPS], *grads[PLAN_MAX_OPS];
+};
+
+static size_t values_in(const struct plan *plan) {
+    return (size_t)plan->images * shape_size(plan->op.in);
+}
+
+static size_t values_out(const struct plan *plan) {
+    return (size_t)plan->images * shape_size(plan->out);
+}
+
+static size_t rows(const struct plan *plan) {
+    return (size_t)plan->images * (size_t)plan->out.h * (size_t)plan->out.w;
+}
+
+/* Parameters of the group: of its first operation, and of the bias. */
+static size_t parameter_bytes(const struct plan *plan, int op) {
+    if (op == plan->bias)
+        return (size_t)plan->out.c * sizeof(float);
+    return op == 0 ? op_parameter_size(&plan->op) * sizeof(float) : 0;
+}
+
+static enum status find_common(struct stream *stream, const struct plan *plan, const struct plan_args *args,
+                               struct local *l) {
+    const struct device *d = plan->device;
+    int gpu = stream->gpu;
+    for (int i = 0; i < plan->info.taken; i++)
+        STATUS_TRY(
+            memory_local(d, gpu, args->params[i], parameter_bytes(plan, i), "a parameter", &l->params[i]));
+    STATUS_TRY(memory_local(d, gpu, args->saved, plan->info.saved_bytes, "the saved values", &l->saved));
+    STATUS_TRY(
+        memory_local(d, gpu, args->scratch, plan->info.scratch_bytes, "the scratch memory", &l->scratch));
+    return memory_local(d, gpu, args->prepared, plan->info.prepared_bytes, "the prepared parameters",
+                        &l->prepared);
+}
+
+static enum status launched(struct stream *stream, cudaError_t error, const struct plan *plan) {
+    return gpu_checked(stream->device, stream->gpu, error, op_kind_name(plan->op.kind));
+}
+
+static enum status named(const struct stream *stream, enum status status) {
+    return status == STATUS_OK ? STATUS_OK
+                               : status_prefix(status, "%s: ", stream->device->gpu[stream->gpu].name);
+}
+
+/* cuDNN's weights from ours, wherever the parameters lie. */
+enum status cuda_prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
+    struct device *device = plan->device;
+    const struct block *block;
+    if (!plan->info.prepared_bytes)
+        return STATUS_OK;
+    (void)stream; /* the parameters may lie on other GPUs as well */
+    STATUS_TRY(memory_find(device, args->prepared, &block));
+    size_t out = (size_t)plan->out.c, in = op_parameter_size(&plan->op) / out;
+    for (int g = 0; g < device->count; g++) {
+        void *from, *to;
+        cudaStream_t main;
+        if (!block->base[g])
+            continue;
+        STATUS_TRY(memory_local(device, g, args->params[0], parameter_bytes(plan, 0), "a parameter", &from));
+        STATUS_TRY(memory_local(device, g, args->prepared, plan->info.prepared_bytes,
+                                "the prepared parameters", &to));
+        STATUS_TRY(gpu_join(device, g, &main));
+        STATUS_TRY(gpu_checked(device, g, cuda_transpose(main, from, to, in, out), "prepare the weights"));
+        STATUS_TRY(gpu_leave(device, g));
+    }
+    return STATUS_OK;
+}
+
+static enum status dense_forward(struct stream *stream, const struct plan *plan, const struct local *l) {
+    int in = (int)shape_size(plan->op.in), out = plan->out.c;
+    STATUS_TRY(named(stream, gemm_forward(stream->gemm, plan->images, in, out, l->x, l->params[0], l->y)));
+    if (plan->bias < 0 && plan->relu < 0)
+        return STATUS_OK;
+    const float *bias = plan->bias >= 0 ? l->params[plan->bias] : NULL;
+    return launched(stream,
+                    cuda_bias_relu(stream->handle, l->y, bias, l->y, rows(plan), out, plan->relu >= 0), plan);
+}
+
+enum status cuda_forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
+    const struct device *d = plan->device;
+    struct local l = {0};
+    cudaStream_t s = stream->handle;
+    size_t pixels = values_in(plan) / (size_t)plan->op.in.c;
+    STATUS_TRY(memory_local(d, stream->gpu, args->x, values_in(plan) * sizeof(float), "the input", &l.x));
+    STATUS_TRY(memory_local(d, stream->gpu, args->y, values_out(plan) * sizeof(float), "the output", &l.y));
+    STATUS_TRY(find_common(stream, plan, args, &l));
+    const float *bias = plan->bias >= 0 ? l.params[plan->bias] : NULL;
+    gpu_use(&d->gpu[stream->gpu]);
+    switch (plan->op.kind) {
+    case OP_CONV:
+        return named(stream, conv_forward(stream->conv, plan->conv[stream->gpu], l.x, l.prepared, bias, l.y,
+                                          l.scratch));
+    case OP_DENSE:
+        return dense_forward(stream, plan, &l);
+    case OP_MAX_POOL:
+        return launched(stream,
+                        cuda_max_pool(s, &plan->op, plan->images, l.x, l.y, plan->training ? l.saved : NULL),
+                        plan);
+    case OP_LRN:
+        return launched(stream, cuda_lrn(s, &plan->op.lrn, pixels, plan->op.in.c, l.x, l.y), plan);
+    default: /* bias, ReLU, or both */
+        return launched(stream, cuda_bias_relu(s, l.x, bias, l.y, rows(plan), plan->out.c, plan->relu >= 0),
+                        plan);
+    }
+}
+
+/* dy before the bias and the ReLU, in its place, and the gradient of the bias. */
+static enum status bias_relu_backward(struct stream *stream, const struct plan *plan, const struct local *l,
+                                      float *dx) {
+    float *dbias = plan->bias >= 0 ? l->grads[plan->bias] : NULL;
+    const float *y = plan->relu >= 0 ? l->y : NULL;
+    void *scratch = dbias ? (char *)l->scratch + plan->bias_at : NULL;
+    if (!dbias && !y && dx == l->dy)
+        return STATUS_OK;
+    return launched(
+        stream,
+        cuda_bias_relu_backward(stream->handle, l->dy, y, dx, dbias, scratch, rows(plan), plan->out.c), plan);
+}
+
+static enum status conv_backward(struct stream *stream, const struct plan *plan, const struct local *l) {
+    const struct conv_plan *conv = plan->conv[stream->gpu];
+    float *dweights = (float *)((char *)l->scratch + plan->weights_at);
+    size_t out = (size_t)plan->out.c, in = op_parameter_size(&plan->op) / out;
+    STATUS_TRY(named(stream, conv_weights_gradient(stream->conv, conv, l->x, l->dy, dweights, l->scratch)));
+    STATUS_TRY(launched(stream, cuda_transpose(stream->handle, dweights, l->grads[0], out, in), plan));
+    if (!l->dx)
+        return STATUS_OK;
+    return named(stream, conv_input_gradient(stream->conv, conv, l->dy, l->prepared, l->dx, l->scratch));
+}
+
+static enum status dense_backward(struct stream *stream, const struct plan *plan, const struct local *l) {
+    int in = (int)shape_size(plan->op.in), out = plan->out.c;
+    STATUS_TRY(
+        named(stream, gemm_weights_gradient(stream->gemm, plan->images, in, out, l->x, l->dy, l->grads[0])));
+    if (!l->dx)
+        return STATUS_OK;
+    return named(stream,
+                 gemm_input_gradient(stream->gemm, plan->images, in, out, l->dy, l->params[0], l->dx));
+}
+
+static enum status find_backward(struct stream *stream, const struct plan *plan, const struct plan_args *args,
+                                 struct local *l) {
+    const struct device *d = plan->device;
+    size_t in = values_in(plan) * sizeof(float), out = values_out(plan) * sizeof(float);
+    int gpu = stream->gpu;
+    STATUS_TRY(memory_local(d, gpu, args->x, plan->info.backward_reads_x ? in : 0, "the input", &l->x));
+    STATUS_TRY(memory_local(d, gpu, args->y, plan->info.backward_reads_y ? out : 0, "the output", &l->y));
+    STATUS_TRY(memory_local(d, gpu, args->dy, out, "the output's gradient", &l->dy));
+    STATUS_TRY(memory_local(d, gpu, args->dx, args->dx.data ? in : 0, "the input's gradient", &l->dx));
+    for (int i = 0; i < plan->info.taken; i++)
+        STATUS_TRY(memory_local(d, gpu, args->grads[i], parameter_bytes(plan, i), "a parameter's gradient",
+                                &l->grads[i]));
+    return find_common(stream, plan, args, l);
+}
+
+enum status cuda_backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
+    struct local l = {0};
+    cudaStream_t s = stream->handle;
+    size_t pixels = values_in(plan) / (size_t)plan->op.in.c;
+    if (!plan->training)
+        return status_fail(STATUS_INTERNAL, "backward of a plan that was made for forward only");
+    STATUS_TRY(find_backward(stream, plan, args, &l));
+    gpu_use(&plan->device->gpu[stream->gpu]);
+    switch (plan->op.kind) {
+    case OP_CONV:
+        STATUS_TRY(bias_relu_backward(stream, plan, &l, l.dy));
+        return conv_backward(stream, plan, &l);
+    case OP_DENSE:
+        STATUS_TRY(bias_relu_backward(stream, plan, &l, l.dy));
+        return dense_backward(stream, plan, &l);
+    case OP_MAX_POOL:
+        return !l.dx
+                   ? STATUS_OK
+                   : launched(stream, cuda_max_pool_backward(s, &plan->op, plan->images, l.dy, l.saved, l.dx),
+                              plan);
+    case OP_LRN:
+        return !l.dx ? STATUS_OK
+                     : launched(stream,
+                                cuda_lrn_backward(s, &plan->op.lrn, pixels, plan->op.in.c, l.x, l.dy, l.dx),
+                                plan);
+    default:
+        return bias_relu_backward(stream, plan, &l, l.dx);
+    }
+}
+
+static enum status labels_room(struct stream *stream, int images) {
+    if (stream->labels_room >= images)
+        return STATUS_OK;
+    if (stream->labels)
+        (void)cudaFree(stream->labels); /* waits for whoever reads them */
+    stream->labels = NULL;
+    stream->labels_room = 0;
+    void *labels;
+    STATUS_TRY(gpu_checked(stream->device, stream->gpu, cudaMalloc(&labels, (size_t)images * sizeof(int32_t)),
+                           "make room for labels"));
+    stream->labels = labels;
+    stream->labels_room = images;
+    return STATUS_OK;
+}
+
+enum status cuda_loss(struct stream *stream, const struct loss_args *a) {
+    struct device *d = stream->device;
+    int gpu = stream->gpu;
+    if (a->images < 1 || a->classes < 1)
+        return status_fail(STATUS_INTERNAL, "loss of %d images with %d classes", a->images, a->classes);
+    for (int n = 0; n < a->images; n++)
+        if (a->labels[n] < 0 || a->labels[n] >= a->classes)
+            return status_fail(STATUS_INTERNAL, "label %d of image %d: expected 0 to %d", (int)a->labels[n],
+                               n, a->classes - 1);
+    size_t images = (size_t)a->images, bytes = images * (size_t)a->classes * sizeof(float);
+    void *logits, *losses, *probabilities, *dlogits;
+    STATUS_TRY(memory_local(d, gpu, a->logits, bytes, "the logits", &logits));
+    STATUS_TRY(memory_local(d, gpu, a->losses, images * sizeof(float), "the losses", &losses));
+    STATUS_TRY(memory_local(d, gpu, a->probabilities, a->probabilities.data ? bytes : 0, "the probabilities",
+                            &probabilities));
+    STATUS_TRY(
+        memory_local(d, gpu, a->dlogits, a->dlogits.data ? bytes : 0, "the logits' gradient", &dlogits));
+    gpu_use(&d->gpu[gpu]);
+    STATUS_TRY(labels_room(stream, a->images));
+    STATUS_TRY(staging_send(d, gpu, stream->handle, stream->labels, a->labels, images * sizeof *a->labels));
+    return gpu_checked(d, gpu,
+                       cuda_softmax_loss(stream->handle, a->images, a->classes, logits, stream->labels,
+                                         a->scale, losses, probabilities, dlogits),
+                       "compute the losses");
+}

@@ -1,0 +1,135 @@
+#include "kernels/cuda/gpu.h"
+
+#include "kernels/cuda/runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void gpu_use(const struct gpu *gpu) {
+    (void)cudaSetDevice(gpu->index);
+}
+
+enum status device_failed(const struct device *device) {
+    return status_fail(STATUS_DEVICE, "%s", device->failure);
+}
+
+enum status gpu_checked(struct device *device, int gpu, cudaError_t error, const char *what) {
+    if (error == cudaSuccess)
+        return STATUS_OK;
+    (void)cudaGetLastError();
+    if (error == cudaErrorMemoryAllocation)
+        return status_fail(STATUS_NO_MEMORY, "%s has no memory left: it cannot %s", device->gpu[gpu].name,
+                           what);
+    if (!*device->failure)
+        snprintf(device->failure, sizeof device->failure, "%s failed: it cannot %s: %s",
+                 device->gpu[gpu].name, what, cudaGetErrorString(error));
+    return device_failed(device);
+}
+
+enum status stream_open(struct device *device, int gpu, int number, struct stream *stream) {
+    gpu_use(&device->gpu[gpu]);
+    cudaStream_t handle;
+    STATUS_TRY(
+        gpu_checked(device, gpu, cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "make a stream"));
+    *stream =
+        (struct stream){.device = device, .number = number, .gpu = gpu, .handle = handle, .queried = true};
+    STATUS_TRY(gpu_checked(device, gpu, cudaEventCreateWithFlags(&stream->event, cudaEventDisableTiming),
+                           "make an event"));
+    STATUS_TRY(conv_context_new(handle, &stream->conv));
+    return number < 0 ? STATUS_OK : gemm_new(handle, device->precision, &stream->gemm);
+}
+
+void stream_close(struct stream *stream) {
+    if (!stream->handle)
+        return;
+    gpu_use(&stream->device->gpu[stream->gpu]);
+    conv_context_free(stream->conv);
+    gemm_free(stream->gemm);
+    if (stream->labels)
+        (void)cudaFree(stream->labels);
+    if (stream->event)
+        (void)cudaEventDestroy(stream->event);
+    (void)cudaStreamDestroy(stream->handle);
+    *stream = (struct stream){0};
+}
+
+static enum status wait_for(struct device *device, int gpu, cudaStream_t stream, cudaEvent_t event) {
+    return gpu_checked(device, gpu, cudaStreamWaitEvent(stream, event, 0), "wait for an event");
+}
+
+enum status gpu_join(struct device *device, int gpu, cudaStream_t *main) {
+    struct gpu *g = &device->gpu[gpu];
+    if (*device->failure)
+        return device_failed(device);
+    gpu_use(g);
+    for (int w = gpu; w < device->count * WORKERS_PER_GPU; w += device->count) {
+        struct stream *worker = &device->worker[w];
+        if (!worker->busy)
+            continue;
+        STATUS_TRY(
+            gpu_checked(device, gpu, cudaEventRecord(worker->event, worker->handle), "record an event"));
+        STATUS_TRY(wait_for(device, gpu, g->main.handle, worker->event));
+        worker->busy = false;
+    }
+    g->main.queried = false;
+    *main = g->main.handle;
+    return STATUS_OK;
+}
+
+enum status gpu_leave(struct device *device, int gpu) {
+    struct gpu *g = &device->gpu[gpu];
+    gpu_use(g);
+    g->work++;
+    return gpu_checked(device, gpu, cudaEventRecord(g->main.event, g->main.handle), "record an event");
+}
+
+enum status worker_enter(struct device *device, int number, struct stream **out) {
+    struct stream *worker = &device->worker[number];
+    int gpu = number % device->count;
+    struct gpu *g = &device->gpu[gpu];
+    if (*device->failure)
+        return device_failed(device);
+    if (!worker->handle) {
+        enum status status = stream_open(device, gpu, number, worker);
+        if (status != STATUS_OK) {
+            stream_close(worker);
+            return status_prefix(status, "%s: ", g->name);
+        }
+    }
+    gpu_use(g);
+    if (worker->seen != g->work) {
+        STATUS_TRY(wait_for(device, gpu, worker->handle, g->main.event));
+        worker->seen = g->work;
+    }
+    worker->busy = true;
+    worker->queried = false;
+    *out = worker;
+    return STATUS_OK;
+}
+
+static enum status query(struct device *device, struct stream *stream) {
+    if (!stream->handle || stream->queried)
+        return STATUS_OK;
+    gpu_use(&device->gpu[stream->gpu]);
+    cudaError_t error = cudaStreamQuery(stream->handle);
+    if (error == cudaErrorNotReady) {
+        (void)cudaGetLastError();
+        return STATUS_BUSY;
+    }
+    STATUS_TRY(gpu_checked(device, stream->gpu, error, "finish its work"));
+    stream->queried = true;
+    return STATUS_OK;
+}
+
+enum status streams_query(struct device *device) {
+    enum status result = STATUS_OK;
+    for (int i = 0; i < device->count * (WORKERS_PER_GPU + 1); i++) {
+        struct stream *stream = i < device->count ? &device->gpu[i].main : &device->worker[i - device->count];
+        enum status status = query(device, stream);
+        if (status == STATUS_BUSY)
+            result = STATUS_BUSY;
+        else if (status != STATUS_OK)
+            return status;
+    }
+    return result;
+}

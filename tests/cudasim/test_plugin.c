@@ -1,0 +1,170 @@
+/* The real training loop on the plugin's real host code, over simulated GPUs: groups of 1 to 8 with 1 to 16
+ * towers, in orders of execution by many seeds, against the CPU. It proves order and arithmetic, not a GPU.
+ * test-timeout: 300; test-skip-under: thread (threads of kernels are contexts that it does not follow) */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cudasim/sim.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/train_run.h"
+
+/* What a run of some steps came to. */
+struct outcome {
+    struct kept_step steps[KEPT_STEPS];
+    int count;
+    float *parameters;
+    size_t size;
+};
+
+struct plan_of_run {
+    const char *model;
+    const char *words[12];
+    int steps;
+    const char *commands[4]; /* one before each of the first steps; NULL: none */
+};
+
+static void outcome_free(struct outcome *o) {
+    free(o->parameters);
+    free(o);
+}
+
+static struct outcome *outcome_of(const char *device, const struct plan_of_run *plan) {
+    struct outcome *o = calloc(1, sizeof *o);
+    assert_non_null(o);
+    struct train_run *run = train_run_open(device, plan->model, 96, 20, plan->words);
+    for (int i = 0; i < plan->steps; i++) {
+        if (i < 4 && plan->commands[i] && !train_run_command(run, plan->commands[i]))
+            fail_msg("%s: %s", plan->commands[i], run->reason);
+        train_run_steps(run, 1);
+    }
+    o->count = run->steps;
+    memcpy(o->steps, run->kept, sizeof o->steps);
+    o->size = run->model->flat_count;
+    o->parameters = calloc(o->size, sizeof *o->parameters);
+    assert_non_null(o->parameters);
+    assert_int_equal(trainer_read(run->trainer, "parameters", o->parameters, o->size), STATUS_OK);
+    train_run_close(run);
+    return o;
+}
+
+/* The largest difference of any figure or parameter, relative; infinite when one is not a number. */
+static double distance(const struct outcome *a, const struct outcome *b) {
+    double largest = a->count == b->count ? 0 : INFINITY;
+    for (int i = 0; i < a->count && i < b->count; i++) {
+        const struct kept_step *x = &a->steps[i], *y = &b->steps[i];
+        const double pairs[][2] = {{x->step.loss, y->step.loss},
+                                   {x->step.grad_norm, y->step.grad_norm},
+                                   {x->step.grad_norm_mean, y->step.grad_norm_mean},
+                                   {x->step.update_ratio, y->step.update_ratio}};
+        for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
+            largest = fmax(largest, fabs(pairs[p][0] - pairs[p][1]) / fmax(1, fabs(pairs[p][1])));
+        for (int64_t k = 0; k < x->step.tower_count && k < KEPT_TOWERS; k++) {
+            double difference = fabs(x->towers[k].loss - y->towers[k].loss);
+            double turn = fabs(x->towers[k].cosine - y->towers[k].cosine);
+            largest = fmax(largest, isnan(y->towers[k].loss) ? 0 : difference);
+            largest = fmax(largest, isnan(y->towers[k].cosine) ? 0 : turn);
+            if (isnan(x->towers[k].loss) != isnan(y->towers[k].loss))
+                largest = INFINITY;
+        }
+        if (isnan(x->step.loss))
+            largest = INFINITY;
+    }
+    for (size_t i = 0; i < a->size; i++) {
+        double difference = fabs((double)a->parameters[i] - (double)b->parameters[i]);
+        largest = isnan(difference) ? INFINITY : fmax(largest, difference);
+    }
+    return largest;
+}
+
+static struct outcome *on_sim(struct cudasim_settings settings, const struct plan_of_run *plan) {
+    sim_set(settings);
+    struct outcome *o = outcome_of(sim_names(settings.gpus), plan);
+    assert_true(sim_clean());
+    return o;
+}
+
+/* ---- what must come out */
+
+static void losses_are_the_cpus(void **state) {
+    (void)state;
+    const struct plan_of_run plan = {
+        .model = conv_text, .words = {"towers=4", "batch=16", "lr=0.01", "momentum=0.9"}, .steps = 20};
+    struct outcome *cpu = outcome_of("cpu", &plan), *sim = on_sim(sim_healthy(2, 1), &plan);
+    double largest = 0;
+    for (int i = 0; i < plan.steps; i++)
+        largest = fmax(largest, fabs(cpu->steps[i].step.loss - sim->steps[i].step.loss));
+    printf("cuda-sim: 4 towers on sim:0,sim:1, 20 steps: losses within %.1e of the CPU's\n", largest);
+    assert_true(largest <= 1e-4);
+    assert_true(distance(sim, cpu) <= 1e-4);
+    outcome_free(cpu);
+    outcome_free(sim);
+}
+
+static void any_group_and_towers(void **state) {
+    (void)state;
+    for (int towers = 1; towers <= 16; towers = towers < 3 ? towers + 1 : towers + 13) {
+        char word[32];
+        snprintf(word, sizeof word, "towers=%d", towers);
+        const struct plan_of_run plan = {
+            .model = mlp_text,
+            .words = {word, "batch=14", "lr=0.05", "momentum=0.9", "clip-norm=0.5"},
+            .steps = 3};
+        struct outcome *cpu = outcome_of("cpu", &plan);
+        for (int gpus = 1; gpus <= 8; gpus = gpus < 2 ? 2 : gpus + 6)
+            for (unsigned seed = 1; seed <= 2; seed++) {
+                struct outcome *sim = on_sim(sim_healthy(gpus, seed), &plan);
+                double d = distance(sim, cpu);
+                if (!(d <= 2e-5))
+                    fail_msg("%d towers on %d GPUs, seed %u: %g from the CPU", towers, gpus, seed, d);
+                outcome_free(sim);
+            }
+        outcome_free(cpu);
+    }
+}
+
+static void towers_may_change(void **state) {
+    (void)state;
+    const struct plan_of_run plan = {
+        .model = mlp_text,
+        .words = {"towers=2", "batch=20", "lr=0.05"},
+        .steps = 8,
+        .commands = {NULL, "towers 7", "towers 1", "towers 16"},
+    };
+    struct outcome *cpu = outcome_of("cpu", &plan);
+    for (unsigned seed = 1; seed <= 3; seed++) {
+        struct outcome *sim = on_sim(sim_healthy(3, seed), &plan);
+        assert_true(distance(sim, cpu) <= 2e-5);
+        outcome_free(sim);
+    }
+    outcome_free(cpu);
+}
+
+static void other_rules(void **state) {
+    (void)state;
+    const struct plan_of_run plan = {
+        .model = mlp_text,
+        .words = {"towers=3", "batch=12", "lr=0.05", "momentum=0.9"},
+        .steps = 8,
+        .commands = {"why on", "why apply unscoped", "why off", "why apply no-average"},
+    };
+    struct outcome *cpu = outcome_of("cpu", &plan), *sim = on_sim(sim_healthy(2, 1), &plan);
+    assert_true(distance(sim, cpu) <= 1e-4);
+    outcome_free(cpu);
+    outcome_free(sim);
+}
+
+int main(void) {
+    if (!sim_begin()) {
+        printf("this build has no simulated GPU: it takes a C++ compiler and the headers of CUDA and NCCL\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(losses_are_the_cpus),
+        cmocka_unit_test(any_group_and_towers),
+        cmocka_unit_test(towers_may_change),
+        cmocka_unit_test(other_rules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
