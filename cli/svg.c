@@ -99,6 +99,51 @@ static void put_rect(FILE *out, int row, int col, int cols, int tenths_from, int
     fputs("/>\n", out);
 }
 
+static short ink_of(const struct look *look) {
+    return look->reverse ? look->background : look->foreground;
+}
+
+static const char *otherwise_ink(const struct look *look) {
+    return look->reverse ? "#101418" : "#c8c8c8";
+}
+
+/* Tenths of a unit as "12.3". */
+static void put_tenths(FILE *out, const char *before, int tenths) {
+    fprintf(out, "%s%d.%d", before, tenths / 10, tenths % 10);
+}
+
+/* Lines and the dots of curves are drawn, not written: the fonts of a picture's reader may have them in
+ * another width. */
+static void put_line(FILE *out, const struct look *look, int row, int col, int cols, bool upright) {
+    enum { THICK = 10 };
+    int x = col * CELL_TENTHS + (upright ? (CELL_TENTHS - THICK) / 2 : 0);
+    int y = row * LINE * 10 + (upright ? 0 : (LINE * 10 - THICK) / 2);
+    put_tenths(out, "<rect x=\"", x);
+    put_tenths(out, "\" y=\"", y);
+    put_tenths(out, "\" width=\"", upright ? THICK : cols * CELL_TENTHS);
+    put_tenths(out, "\" height=\"", upright ? LINE * 10 : THICK);
+    fputs("\"", out);
+    put_colour(out, "fill", ink_of(look), otherwise_ink(look));
+    fputs("/>\n", out);
+}
+
+static void put_dots(FILE *out, const struct look *look, uint32_t rune, int row, int col) {
+    static const uint8_t bits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
+    enum { DOT = 24 };
+    fputs("<path d=\"", out);
+    for (int r = 0; r < 4; r++)
+        for (int c = 0; c < 2; c++)
+            if (rune & bits[r][c]) {
+                put_tenths(out, "M", col * CELL_TENTHS + (2 * c + 1) * CELL_TENTHS / 4 - DOT / 2);
+                put_tenths(out, " ", row * LINE * 10 + (2 * r + 1) * LINE * 10 / 8 - DOT / 2);
+                fprintf(out, "h%d.%dv%d.%dh-%d.%dz", DOT / 10, DOT % 10, DOT / 10, DOT % 10, DOT / 10,
+                        DOT % 10);
+            }
+    fputs("\"", out);
+    put_colour(out, "fill", ink_of(look), otherwise_ink(look));
+    fputs("/>\n", out);
+}
+
 static void put_runes(FILE *out, const struct cell *cells, int count) {
     char text[5];
     for (int i = 0; i < count; i++) {
@@ -112,16 +157,40 @@ static void put_runes(FILE *out, const struct cell *cells, int count) {
     }
 }
 
-static void put_word(FILE *out, const struct look *look, const struct cell *cells, int row, int col,
+static void put_text(FILE *out, const struct look *look, const struct cell *cells, int row, int col,
                      int count) {
-    fprintf(out, "<text x=\"%d.%d\" y=\"%d\" textLength=\"%d.%d\"%s", col * CELL_TENTHS / 10,
-            col * CELL_TENTHS % 10, row * LINE + BASE, count * CELL_TENTHS / 10, count * CELL_TENTHS % 10,
-            look->bold ? " font-weight=\"bold\"" : "");
-    put_colour(out, "fill", look->reverse ? look->background : look->foreground,
-               look->reverse ? "#101418" : "#c8c8c8");
+    put_tenths(out, "<text x=\"", col * CELL_TENTHS);
+    fprintf(out, "\" y=\"%d\"", row * LINE + BASE);
+    if (count > 1)
+        fprintf(out, " textLength=\"%d.%d\"", count * CELL_TENTHS / 10, count * CELL_TENTHS % 10);
+    if (look->bold)
+        fputs(" font-weight=\"bold\"", out);
+    put_colour(out, "fill", ink_of(look), otherwise_ink(look));
     fputs(">", out);
     put_runes(out, cells, count);
     fputs("</text>\n", out);
+}
+
+/* Not every reader heeds textLength: a word of ASCII keeps to its cells well enough, any other character has
+ * a place of its own. */
+static void put_word(FILE *out, const struct look *look, const struct cell *cells, int row, int col,
+                     int count) {
+    for (int from = 0, n; from < count; from += n) {
+        uint32_t rune = cells[from].rune;
+        bool repeats = rune == 0x2500 || (rune > ' ' && rune < 0x7f);
+        for (n = 1; repeats && from + n < count; n++)
+            if (rune == 0x2500 ? cells[from + n].rune != rune
+                               : cells[from + n].rune <= ' ' || cells[from + n].rune >= 0x7f)
+                break;
+        if (rune == 0x2500)
+            put_line(out, look, row, col + from, n, false);
+        else if (rune == 0x2502)
+            put_line(out, look, row, col + from, 1, true);
+        else if (rune >= 0x2800 && rune < 0x2900)
+            put_dots(out, look, rune, row, col + from);
+        else if (rune)
+            put_text(out, look, cells + from, row, col + from, n);
+    }
 }
 
 static void put_run(FILE *out, const struct preferences *preferences, const struct cell *cells, int row,

@@ -45,8 +45,23 @@ near "$(figure "$told" printed_loss)" "$(figure "${line#*\"event\":\"why\"}" los
 # ---- the screen as a picture
 "$TOWERSCOPE" replay even --screen why --at 3 --svg why.svg >out 2>err || fail "svg: $(cat err)"
 grep -q '<svg ' why.svg && grep -q 'tower_0/local3/weight_loss' why.svg && grep -q '</svg>' why.svg || fail "the picture"
-! command -v python3 >/dev/null || # only Python's reader is at hand for this
-    python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' why.svg 2>err || fail "not XML: $(cat err)"
+# whatever fonts its reader has, each character stands in its cell: dots and lines are drawn, others are placed one by one
+"$TOWERSCOPE" replay even --screen towers --svg towers.svg >out 2>err || fail "svg: $(cat err)"
+cat >grid.py <<'END'
+import sys, xml.dom.minidom as dom
+for name in sys.argv[1:]:
+    document = dom.parse(name)
+    for text in document.getElementsByTagName("text"):
+        words, place = text.firstChild.data, float(text.getAttribute("x")) / 8.4
+        assert abs(place - round(place)) < 0.02, (name, words, place)
+        assert len(words) == 1 or words.isascii() and len(words) * 8.4 - float(text.getAttribute("textLength")) < 0.1, (name, words)
+        assert not any("\u2800" <= c < "\u2900" for c in words), (name, words)
+    dots = [p.getAttribute("d") for p in document.getElementsByTagName("path")]
+    assert all(0 <= float(d[1:].split("h")[0].split()[0]) <= 1010 for d in dots), name
+    assert len(dots) > (4 if name == "towers.svg" else -1), (name, len(dots))
+END
+! command -v python3 >/dev/null || # only Python's reader of XML is at hand for this
+    python3 grid.py why.svg towers.svg 2>err || fail "not XML, or off the grid: $(cat err)"
 "$TOWERSCOPE" replay even --screen nowhere --svg no.svg >out 2>err && fail "a screen that is not there"
 grep -q 'there is no screen "nowhere"; there are: Towers Why' err || fail "$(cat err)"
 [ ! -e no.svg ] || fail "a picture of nothing"
