@@ -76,19 +76,43 @@ static const struct event_images *find(const struct images_view *view, const str
     return NULL;
 }
 
-/* Under a picture: "7 91 %", and a wrong one by a cross and words, not by colour alone. */
-static void draw_verdict(struct canvas *canvas, int row, int col, int cols, const struct event_image *image) {
-    bool known = image->prediction != WIRE_UNKNOWN_INT, right = known && image->prediction == image->label;
-    char text[96];
-    if (!known)
-        snprintf(text, sizeof text, "is %lld, not yet seen", (long long)image->label);
-    else if (right)
-        snprintf(text, sizeof text, "\u2713 %lld  %.0f %%", (long long)image->label,
-                 100 * image->probability);
+/* A class by its name, or by its number where the data set has no names: "class 3", or briefly "3". Whether
+ * it has a name. */
+static bool class_words(const struct run_state *state, int64_t class, bool brief, char *out, size_t size) {
+    const struct event_run_start *e = &state->run_start.run_start;
+    bool named = state->run_start.kind == EVENT_RUN_START && class >= 0 && class < e->class_name_count &&
+                 e->class_names[class].name && *e->class_names[class].name;
+    if (named)
+        snprintf(out, size, "%s", e->class_names[class].name);
     else
-        snprintf(text, sizeof text, "\u2717 %lld for %lld  %.0f %%", (long long)image->prediction,
-                 (long long)image->label, 100 * image->probability);
-    canvas_text(canvas, row, col, cols, !known ? STYLE_FAINT : right ? STYLE_GOOD : STYLE_WARNING, text);
+        snprintf(out, size, "%s%lld", brief ? "" : "class ", (long long)class);
+    return named;
+}
+
+/* Under a picture: "cat 91 %", and a wrong one by a cross and words, not by colour alone. */
+static void draw_verdict(const struct scene *scene, int row, int col, int cols,
+                         const struct event_image *image) {
+    bool known = image->prediction != WIRE_UNKNOWN_INT, right = known && image->prediction == image->label;
+    char text[160], is[48], taken_for[48];
+    class_words(scene->state, image->label, false, is, sizeof is);
+    class_words(scene->state, image->prediction, true, taken_for, sizeof taken_for);
+    if (!known)
+        snprintf(text, sizeof text, "is %s, not yet seen", is);
+    else if (right)
+        snprintf(text, sizeof text, "\u2713 %s, %.0f %%", is, 100 * image->probability);
+    else
+        snprintf(text, sizeof text, "\u2717 is %s, not %s, %.0f %%", is, taken_for, 100 * image->probability);
+    if (known && !right && text_width(text) > cols) {
+        class_words(scene->state, image->label, true, is, sizeof is);
+        snprintf(text, sizeof text, "\u2717 %s, not %s, %.0f %%", is, taken_for, 100 * image->probability);
+        if (text_width(text) > cols)
+            snprintf(text, sizeof text, "\u2717 %s, not %s", is, taken_for);
+    }
+    canvas_text(scene->canvas, row, col, cols,
+                !known  ? STYLE_FAINT
+                : right ? STYLE_GOOD
+                        : STYLE_WARNING,
+                text);
 }
 
 static void draw_pictures(const struct scene *scene, struct box box, const struct event_images *images) {
@@ -112,7 +136,7 @@ static void draw_pictures(const struct scene *scene, struct box box, const struc
         const struct event_image *image = &images->images[i];
         picture_fit(image->width, image->height, high - 2, wide - 2, &rows, &cols);
         picture_draw(scene->canvas, (struct box){row, col, high - 2, wide - 2}, image, NULL);
-        draw_verdict(scene->canvas, row + rows, col, wide - 1, image);
+        draw_verdict(scene, row + rows, col, wide - 1, image);
     }
 }
 
@@ -141,8 +165,13 @@ static void draw_confusion(const struct scene *scene, struct box box) {
                                : count > 0 ? STYLE_PLAIN
                                            : STYLE_FAINT;
             canvas_text_right(canvas, row, end, cell - 1, style, r >= 0 && count == 0 ? "\u00b7" : text);
-            if (r >= 0 && c == 0)
+            if (r >= 0 && c == 0) {
+                char name[48];
+                int beside = box.col + 4 + cell * (int)e->classes + 2;
                 canvas_print(canvas, row, box.col, 4, STYLE_FAINT, "%3lld", (long long)r);
+                if (class_words(scene->state, r, true, name, sizeof name))
+                    canvas_text(canvas, row, beside, box.col + box.cols - beside, STYLE_FAINT, name);
+            }
         }
 }
 
@@ -179,7 +208,8 @@ void images_view_draw(struct images_view *view, const struct scene *scene, struc
                          "\u25c2 tower %d \u25b8   holds no images until the next step", view->tower);
         if (images)
             canvas_print(canvas, box.row, box.col + 44, box.cols - 44, STYLE_FAINT,
-                         "as the network saw them at step %lld", (long long)images->step);
+                         box.cols < 90 ? "as seen at step %lld" : "as the network saw them at step %lld",
+                         (long long)images->step);
         if (images)
             draw_pictures(scene, (struct box){box.row + 2, box.col, box.rows - 2, box.cols}, images);
     }

@@ -24,6 +24,12 @@ static void remember(struct layers_view *view, const struct scene *scene) {
     }
     view->step = e->step;
     bool full = view->count == LAYERS_PAST;
+    const struct event_step *step = &scene->state->step.step;
+    bool same = scene->state->step.kind == EVENT_STEP && step->step == e->step;
+    if (full)
+        memmove(view->wrong, view->wrong + 1, sizeof view->wrong - sizeof view->wrong[0]);
+    view->wrong[full ? LAYERS_PAST - 1 : view->count] =
+        same ? step->applied != NULL : *scene->state->rule != 0;
     for (int64_t i = 0; i < e->layer_count && i < LAYERS_MOST; i++) {
         if (full)
             memmove(view->past[i], view->past[i] + 1, sizeof view->past[i] - sizeof view->past[i][0]);
@@ -86,6 +92,44 @@ static void draw_layer(const struct scene *scene, const struct layers_view *view
         draw_past(canvas, row, col + 2, left + cols - col - 2, view->past[i], view->count);
 }
 
+/* Crosses under the marks that a wrong rule made. */
+static void draw_wrong(struct canvas *canvas, int row, int left, int col, int cols,
+                       const struct layers_view *view) {
+    int from = view->count > cols ? view->count - cols : 0;
+    bool any = false;
+    for (int i = from; i < view->count; i++)
+        if (view->wrong[i]) {
+            canvas_put(canvas, row, col + i - from, 0x00d7, STYLE_WARNING);
+            any = true;
+        }
+    if (any)
+        canvas_text_right(canvas, row, col - 2, col - 2 - left, STYLE_WARNING, "under a wrong rule");
+}
+
+/* What the columns are, below the table; returns the rows it needs. */
+static int draw_remarks(struct canvas *canvas, struct box box, int64_t at, bool draw) {
+    char step[FORMAT_SIZE], text[700];
+    format_count(step, at);
+    snprintf(text, sizeof text,
+             "Step %s. update %%: how far the step moved the layer, of the length of its weights. zeros %%: "
+             "of its "
+             "activations after the ReLU; \u2013 without one, or where they never stand in memory to be "
+             "counted, since "
+             "the layer is worked out in one go with the pooling after it, or on a GPU. |g|, lowest to "
+             "highest: a mark each time the layers were told since this screen "
+             "was opened, each 100 steps and at every step that the Why screen looks into, the newest at the "
+             "right.",
+             step);
+    const char *words = text;
+    int rows = 0;
+    for (size_t bytes; *words && box.cols > 0 && (bytes = text_fit(words, box.cols)) > 0; rows++) {
+        if (draw && rows < box.rows)
+            canvas_print(canvas, box.row + rows, box.col, box.cols, STYLE_FAINT, "%.*s", (int)bytes, words);
+        words += bytes + strspn(words + bytes, " ");
+    }
+    return rows;
+}
+
 void layers_view_draw(struct layers_view *view, const struct scene *scene, struct box body) {
     struct canvas *canvas = scene->canvas;
     const struct event_layers *e = &scene->state->layers.layers;
@@ -101,15 +145,26 @@ void layers_view_draw(struct layers_view *view, const struct scene *scene, struc
     bool wide = cols >= 78;
     canvas_print(canvas, body.row, left, cols, STYLE_FAINT,
                  wide ? "%-15s %10s %9s %9s %8s %8s  %s" : "%-15s %.0s%9s %9s %8s %8s  %.0s", "layer",
-                 "parameters", "|w|", "|g|", "update %", "zeros %", "|g|, lowest to highest");
-    int rows = body.rows - 3, most = (int)e->layer_count - rows;
+                 "parameters", "|w|", "|g|", "update %", "zeros %",
+                 cols < 100 ? "|g|, to now" : "|g|, lowest to highest");
+    struct box remarks = {0, left, 0, cols};
+    int words = draw_remarks(canvas, remarks, e->step, false);
+    bool whole = body.rows >= 4 + (int)e->layer_count + words; /* otherwise what fits one line */
+    int rows = body.rows - (whole ? 3 + words : 3), most = (int)e->layer_count - rows;
     view->scroll = view->scroll > most ? most : view->scroll;
     view->scroll = view->scroll < 0 ? 0 : view->scroll;
-    for (int i = 0; i < rows && i + view->scroll < e->layer_count; i++)
-        draw_layer(scene, view, body.row + 1 + i, left, cols, i + view->scroll);
+    int shown = 0;
+    for (; shown < rows && shown + view->scroll < e->layer_count; shown++)
+        draw_layer(scene, view, body.row + 1 + shown, left, cols, shown + view->scroll);
+    int past = left + 16 + (wide ? 11 : 0) + 10 + 10 + 9 + 9 + 2;
+    if (left + cols - past > 3 && shown < body.rows - 2)
+        draw_wrong(canvas, body.row + 1 + shown, left, past, left + cols - past, view);
+    remarks = (struct box){body.row + body.rows - words, left, words, cols};
     char step[FORMAT_SIZE];
     format_count(step, e->step);
-    if (rows > 0)
+    if (whole)
+        draw_remarks(canvas, remarks, e->step, true);
+    else if (rows > 0)
         canvas_print(canvas, body.row + body.rows - 1, left, cols, STYLE_FAINT,
                      "step %s   update %%: |step| / |w|   zeros %%: of the activations", step);
     canvas_clip(canvas, canvas_whole(canvas));

@@ -13,6 +13,7 @@ struct layers_view {
     int64_t step;                         /* newest that is in the past */
     int count;                            /* samples */
     float past[LAYERS_MOST][LAYERS_PAST]; /* gradient norms, the oldest first */
+    bool wrong[LAYERS_PAST];              /* a wrong rule was in force then */
 };
 
 bool layers_view_act(struct layers_view *view, enum action action);

@@ -168,7 +168,9 @@ static void draw_note(const struct towers_view *view, const struct scene *scene,
         canvas_text(scene->canvas, at->note.row, col, room, STYLE_PLAIN, left);
         return;
     }
-    static const char shared[] = "weight decay is the same in every tower: they share the parameters";
+    static const char with[] = "weight decay is the same in every tower: they share the parameters",
+                      without[] = "this model has no weight decay: the loss is the cross-entropy";
+    const char *shared = scene->shown->step.weight_decay > 0 ? with : without;
     bool several = scene->shown->have && scene->shown->tower_count > 1;
     if (finding == FINDING_NONE && several && !*view->filter && (int)strlen(shared) <= room)
         snprintf(left, sizeof left, "%s", shared);

@@ -195,29 +195,38 @@ static void draw_phases(const struct scene *scene, struct box box, const struct 
     }
 }
 
-static void draw_words(const struct scene *scene, struct box box, const struct why_view *view,
-                       const struct why_step *step, enum why_phase phase) {
-    int margin = box.cols >= 24 ? 1 : 0;
-    char text[512];
-    struct box inside = {box.row, box.col + margin, box.rows, box.cols - 2 * margin};
+/* What happens in the phase that is shown. */
+static void find_words(const struct why_view *view, const struct why_step *step, enum why_phase phase,
+                       char *out, size_t size) {
+    const char *rule = step->applied, *formula = why_rule_formula(rule);
     if (step->moving)
-        snprintf(text, sizeof text, "the run trains on: n freezes the next step and walks it phase by phase");
+        snprintf(out, size, "the run trains on: n freezes the next step and walks it phase by phase");
     else if (step->taken_back && phase >= WHY_AVERAGE)
-        snprintf(text, sizeof text, "the wrong rule \"%s\" made this step; it is taken back since",
-                 step->applied);
-    else if (step->applied && phase == WHY_AVERAGE)
-        snprintf(
-            text, sizeof text,
-            "in place of the mean the wrong rule \"%s\" is in force%s%s; r takes it back, R goes back with "
-            "it",
-            step->applied, *why_rule_formula(step->applied) ? ": " : "", why_rule_formula(step->applied));
-    else if (step->applied && phase > WHY_AVERAGE)
-        snprintf(text, sizeof text,
-                 "the wrong rule \"%s\" made this step; r takes it back, R goes back with it", step->applied);
+        snprintf(out, size, "the wrong rule \"%s\" made this step; it is taken back since", rule);
+    else if (rule && phase == WHY_AVERAGE)
+        snprintf(out, size, "not the mean: the wrong rule \"%s\" is in force%s%s; r takes it back", rule,
+                 *formula ? ", " : "", formula);
+    else if (rule && phase > WHY_AVERAGE)
+        snprintf(out, size, "the wrong rule \"%s\" made this step; r takes it back, R goes back with it",
+                 rule);
     else
         why_phase_words(view->no_scope && phase > WHY_LOSSES ? WHY_LOSSES : phase, step, view->tower,
-                        !view->no_scope, text, sizeof text);
-    why_paragraph(scene->canvas, inside, view->presenter ? STYLE_STRONG : STYLE_PLAIN, text);
+                        !view->no_scope, out, size);
+}
+
+static void draw_words(const struct scene *scene, struct box box, const struct why_view *view,
+                       const char *words) {
+    int margin = box.cols >= 24 ? 1 : 0;
+    struct box inside = {box.row, box.col + margin, box.rows, box.cols - 2 * margin};
+    why_paragraph(scene->canvas, inside, view->presenter ? STYLE_STRONG : STYLE_PLAIN, words);
+}
+
+/* Rows that the words take; what is usual at this width at least, so that the rest stands still. */
+static int rows_of_words(const char *words, int cols) {
+    int rows = 0, least = cols >= 110 ? 1 : 2, room = cols - (cols >= 24 ? 2 : 0);
+    for (size_t bytes; *words && room > 0 && (bytes = text_fit(words, room)) > 0; rows++)
+        words += bytes + strspn(words + bytes, " ");
+    return rows > least ? rows : least;
 }
 
 void why_view_draw(struct why_view *view, const struct scene *scene, struct box body) {
@@ -232,11 +241,14 @@ void why_view_draw(struct why_view *view, const struct scene *scene, struct box 
     int alternatives = why_alternatives(&step, &all);
     int rows = step.terms > 0 ? step.terms * step.towers : step.towers;
     struct why_layout at;
-    layout_why(body, rows, alternatives, view->presenter, view->details, &at);
+    char words[512];
+    find_words(view, &step, phase, words, sizeof words);
+    layout_why(body, rows, rows_of_words(words, body.cols), alternatives, view->presenter, view->details,
+               &at);
     struct why_picture picture = {&step, view, &at, phase};
     canvas_clip(scene->canvas, body);
     draw_phases(scene, at.phases, &step, phase, view->back);
-    draw_words(scene, at.words, view, &step, phase);
+    draw_words(scene, at.words, view, words);
     scene_rule(scene->canvas, at.rule);
     why_draw_flow(scene, &picture);
     scene_rule(scene->canvas, at.proof_rule);

@@ -134,7 +134,7 @@ static void layout_columns(struct box body, struct why_layout *out) {
         out->average.cols = 0;
 }
 
-void layout_why(struct box body, int rows_wanted, int alternatives, bool presenter, bool details,
+void layout_why(struct box body, int rows_wanted, int words, int alternatives, bool presenter, bool details,
                 struct why_layout *out) {
     memset(out, 0, sizeof *out);
     struct stack stack = {body, body.row};
@@ -143,8 +143,8 @@ void layout_why(struct box body, int rows_wanted, int alternatives, bool present
     out->phases = take(&stack, 1);
     if (presenter && rows >= 16)
         take(&stack, 1);
-    int words = rows >= 8 ? (presenter && rows >= 16 ? 3 : body.cols >= 110 ? 1 : 2) : 0;
-    out->words = take(&stack, words);
+    words = presenter && rows >= 16 ? most(words, 3) : least(words, rows >= 16 ? 4 : 2);
+    out->words = take(&stack, rows >= 8 ? words : 0);
     out->rule = take(&stack, tall ? 1 : 0);
     out->heads = take(&stack, rows >= 6 ? 1 : 0);
     int left = body.row + rows - stack.row;

@@ -23,8 +23,9 @@ struct why_layout {
     struct column_span batch, shard, terms, total, norm, angle, average;
 };
 
-/* rows_wanted: rows the flow would like; alternatives: lines of the table; presenter: fewer, larger. */
-void layout_why(struct box body, int rows_wanted, int alternatives, bool presenter, bool details,
+/* rows_wanted: rows the flow would like; words: rows that the sentence on the phase takes; alternatives:
+ * lines of the table; presenter: fewer, larger. */
+void layout_why(struct box body, int rows_wanted, int words, int alternatives, bool presenter, bool details,
                 struct why_layout *out);
 
 #endif

@@ -61,8 +61,8 @@ static int count_terms(const struct why_step *step) {
 
 static int count_towers(const struct why_step *step, int towers) {
     const struct run_state *state = step->state;
-    if (step->why && step->why->tower_count > 0 && step->why->tower_count < WHY_TOWERS)
-        return (int)step->why->tower_count;
+    if (step->gradients && step->gradients->tower_count > 0 && step->gradients->tower_count < WHY_TOWERS)
+        return (int)step->gradients->tower_count;
     if (step->values && state->losses.losses.tower_count > towers)
         return (int)state->losses.losses.tower_count;
     return towers;
@@ -81,7 +81,10 @@ void why_step_gather(struct why_step *out, const struct run_state *state, int to
                    : state->step.kind == EVENT_STEP ? state->step.step.applied
                                                     : NULL;
     out->taken_back = out->applied && !why_in_force(state);
-    if (state->why.kind == EVENT_WHY && state->why.why.step == out->step && out->reached >= WHY_AVERAGE)
+    bool looked_into = state->why.kind == EVENT_WHY && state->why.why.step == out->step;
+    if (looked_into && out->reached >= WHY_BACKWARD)
+        out->gradients = &state->why.why;
+    if (looked_into && out->reached >= WHY_AVERAGE && state->why.why.alternative_count > 0)
         out->why = &state->why.why;
     out->terms = count_terms(out);
     out->values = out->terms > 0 && state->losses.losses.step == out->step && out->reached >= WHY_LOSSES;
@@ -121,8 +124,8 @@ struct why_tower why_step_tower(const struct why_step *step, int tower) {
     const struct event_step_tower *whole = whole_tower(step, tower);
     if (whole)
         out = (struct why_tower){whole->images, whole->loss, whole->grad_norm, whole->cosine, NULL};
-    if (step->why && tower < step->why->tower_count) {
-        const struct event_why_tower *t = &step->why->towers[tower];
+    if (step->gradients && tower < step->gradients->tower_count) {
+        const struct event_why_tower *t = &step->gradients->towers[tower];
         out = (struct why_tower){t->images, t->loss, t->grad_norm, t->cosine, NULL};
     }
     if (step->terms > 0 && tower < state->losses.losses.tower_count)

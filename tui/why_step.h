@@ -37,6 +37,7 @@ struct why_step {
     double lr, loss, grad_norm, update_ratio;
     const char *applied;         /* name of the wrong rule that makes the step; NULL: none */
     bool taken_back;             /* and it is no longer in force */
+    const struct event_why *gradients; /* the towers' of this step; NULL: none */
     const struct event_why *why; /* proof and alternatives of this step; NULL: none */
     const struct run_state *state;
 };

@@ -15,18 +15,31 @@ const char *why_phase_name(enum why_phase phase) {
 static void losses_words(const struct why_step *step, int tower, bool scope, char *out, size_t size) {
     if (step->terms == 0)
         snprintf(out, size, "each tower has added its terms to the step's one collection");
-    else if (scope)
-        snprintf(out, size,
-                 "all towers put their terms into one collection; the scope tower_%d/ picks the %d of tower "
-                 "%d, and "
-                 "add_n adds up those alone",
-                 tower, step->terms, tower);
-    else
+    else if (step->terms == 1 && scope)
         snprintf(
             out, size,
-            "without a scope tower %d adds up all that stands in the collection when it is built: %d terms, "
-            "of %d tower%s",
-            tower, (tower + 1) * step->terms, tower + 1, tower ? "s" : "");
+            "this model has no weight decay: the scope tower_%d/ picks one term, the cross-entropy of its "
+            "images",
+            tower);
+    else if (step->towers == 1)
+        snprintf(
+            out, size,
+            "the tower's %d terms, weight decay and cross-entropy, are added up: a gradient is taken of one "
+            "number",
+            step->terms);
+    else if (scope)
+        snprintf(out, size,
+                 "one collection for all towers: the scope tower_%d/ picks the %d terms of tower %d, and "
+                 "add_n adds up "
+                 "those alone",
+                 tower, step->terms, tower);
+    else
+        snprintf(out, size,
+                 "without a scope tower %d adds up all that is in the collection when it is built: %d term%s "
+                 "of %d "
+                 "tower%s",
+                 tower, (tower + 1) * step->terms, (tower + 1) * step->terms == 1 ? "" : "s", tower + 1,
+                 tower ? "s" : "");
 }
 
 void why_phase_words(enum why_phase phase, const struct why_step *step, int tower, bool scope, char *out,
@@ -34,10 +47,12 @@ void why_phase_words(enum why_phase phase, const struct why_step *step, int towe
     char images[FORMAT_SIZE], lr[FORMAT_SIZE];
     format_count(images, step->images);
     format_short(lr, step->lr, 3);
-    const char *each = step->towers == 1 ? "the tower" : "each tower";
+    const bool one = step->towers == 1,
+               even = step->images == WIRE_UNKNOWN_INT || step->images % step->towers == 0;
     switch (phase) {
     case WHY_NOTHING:
-        snprintf(out, size, "nothing of this step is done yet; every tower holds the same parameters");
+        snprintf(out, size, "nothing of this step is done yet%s",
+                 one ? "" : "; every tower holds the same parameters");
         break;
     case WHY_LOAD:
         if (step->towers == 1)
@@ -48,26 +63,30 @@ void why_phase_words(enum why_phase phase, const struct why_step *step, int towe
                      images, step->towers);
         break;
     case WHY_FORWARD:
-        snprintf(out, size, "%s runs its own images through the network, all with the same parameters", each);
+        snprintf(out, size, "%s",
+                 one ? "the tower runs the batch through the network"
+                     : "each tower runs its own images through the network, all with the same parameters");
         break;
     case WHY_LOSSES:
         losses_words(step, tower, scope, out, size);
         break;
     case WHY_BACKWARD:
-        snprintf(out, size, "%s takes the gradient of its own total: what its own images say, and the decay",
-                 each);
+        snprintf(out, size, "%s takes the gradient of its own total: what its own images say%s",
+                 one ? "the tower" : "each tower", step->terms == 1 ? ", no more" : ", and the decay");
         break;
     case WHY_AVERAGE:
-        snprintf(
-            out, size,
-            "average_gradients takes the mean of the towers' gradients, variable by variable; it averages "
-            "no losses");
+        snprintf(out, size, "%s",
+                 one    ? "one tower: its gradient is the average"
+                 : even ? "average_gradients takes the mean of the towers' gradients, variable by variable; "
+                          "it averages "
+                          "no losses"
+                        : "uneven shards: the towers' gradients are averaged by their shares of the images, "
+                          "pk = nk / n");
         break;
     default:
-        snprintf(out, size,
-                 "one step with the average, w \u2190 w \u2212 %s\u00b7\u1e21, and all towers have the same "
-                 "parameters again",
-                 wire_is_unknown(step->lr) ? "lr" : lr);
+        snprintf(out, size, "one step with the %s, w \u2190 w \u2212 %s\u00b7\u1e21%s",
+                 one ? "gradient" : "average", wire_is_unknown(step->lr) ? "lr" : lr,
+                 one ? "" : ", and all towers have the same parameters again");
     }
 }
 
@@ -180,7 +199,7 @@ static const char *identical_words(const char *name, const struct why_step *step
         return "identical here: even shards";
     if (is(name, "clip-before"))
         return "identical here: no clipping";
-    return is(name, "decay-per-tower") ? "identical here: nothing decays" : "identical here";
+    return is(name, "decay-per-tower") ? "identical here: this model has no decay" : "identical here";
 }
 
 static void last_words(const struct why_step *step, bool brief, char *out, size_t size) {

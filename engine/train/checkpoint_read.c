@@ -236,14 +236,15 @@ static enum status check_strangers(const struct reader *r) {
 }
 
 /* A whole number that stands in the metadata too. */
-static enum status check_word(const struct safetensors *file, const char *key, const char *where, int64_t value) {
+static enum status check_word(const struct safetensors *file, const char *key, const char *where,
+                              int64_t value) {
     const char *word;
     int64_t said;
     STATUS_TRY(need_word(file, key, &word));
     if (text_integer(word, &said) && said == value)
         return STATUS_OK;
-    return status_fail(STATUS_BAD_INPUT, "%s: its %s is \"%.40s\" in the metadata and %lld in %s", file->path, key,
-                       word, (long long)value, where);
+    return status_fail(STATUS_BAD_INPUT, "%s: its %s is \"%.40s\" in the metadata and %lld in %s", file->path,
+                       key, word, (long long)value, where);
 }
 
 static enum status read_all(struct reader *r) {

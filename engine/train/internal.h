@@ -249,6 +249,7 @@ void why_close(struct trainer *t);
 /* Work out proof and alternatives of the step at hand and emit `why`; after its average, before its update.
  */
 enum status why_report(struct trainer *t);
+enum status why_gradients(struct trainer *t); /* the towers' alone, before they are averaged */
 
 /* ---- images.c */
 

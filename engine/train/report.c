@@ -74,6 +74,19 @@ void report_alarm(struct trainer *t, const char *level, int64_t step, int64_t to
     report_emit(t, &event, true);
 }
 
+/* Names of the classes, as long as they leave the line room; NULL: none, or no memory for them. */
+static struct event_run_class *class_names(const struct dataset *data) {
+    enum { MOST_BYTES = WIRE_LINE_MAX / 4 };
+    size_t bytes = 0;
+    for (int i = 0; data->class_names && i < data->classes; i++)
+        bytes += strlen(data->class_names[i]) + 16;
+    struct event_run_class *names =
+        bytes > 0 && bytes < MOST_BYTES ? calloc((size_t)data->classes, sizeof *names) : NULL;
+    for (int i = 0; names && i < data->classes; i++)
+        names[i].name = data->class_names[i];
+    return names;
+}
+
 void report_run_start(struct trainer *t) {
     const struct model *model = t->options.model;
     const struct dataset *data = t->options.data;
@@ -94,6 +107,8 @@ void report_run_start(struct trainer *t) {
     s->data_train = data->train.count;
     s->data_test = data->test.count;
     s->data_classes = data->classes;
+    s->class_names = class_names(data);
+    s->class_name_count = s->class_names ? data->classes : 0;
     s->data_shape[0] = model->input.h;
     s->data_shape[1] = model->input.w;
     s->data_shape[2] = model->input.c;
@@ -113,6 +128,7 @@ void report_run_start(struct trainer *t) {
     if (t->resumed_from >= 0)
         s->resumed_from = t->resumed_from;
     report_emit(t, &event, true);
+    free(s->class_names);
 }
 
 void report_sizes(struct trainer *t) {

@@ -234,6 +234,8 @@ static enum status advance(struct trainer *t, enum step_phase until) {
             return handle_fault(t);
         if (status != STATUS_OK)
             return status;
+        if (t->why && phase == PHASE_BACKWARD && until < STEP_PHASES)
+            STATUS_TRY(why_gradients(t));
         if (t->why && phase == PHASE_AVERAGE)
             STATUS_TRY(why_report(t));
         /* A step that is not walked tells them with the rest, so that what is seen of it is of one step. */

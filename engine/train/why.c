@@ -226,36 +226,48 @@ static enum status make_dots(struct trainer *t) {
     return STATUS_OK;
 }
 
-/* After combine_by(RULE_RIGHT): what it was made from. */
-static void fill_right(struct trainer *t, double right_norm2, struct event_why *e) {
+/* After combine_by(RULE_RIGHT): what it was made from. Without the average (unknown) the cosines are unknown.
+ */
+static void fill_towers(struct trainer *t, struct event_why *e) {
     struct why *w = t->why;
-    struct rule_step step = rule_step_of(t);
     e->images = t->result.images;
     e->lr = t->result.lr;
-    e->loss = rule_printed(RULE_RIGHT, &step);
-    e->grad_norm = sqrt(right_norm2);
     e->towers = w->towers;
     e->tower_count = t->towers->count < WHY_TOWERS ? t->towers->count : WHY_TOWERS;
     for (int k = 0; k < e->tower_count; k++) {
         bool active = t->towers->weights[k] > 0;
         double norm = active ? sqrt(t->towers->rule_norms2[k]) : wire_unknown();
+        bool averaged = active && !wire_is_unknown(e->grad_norm) && norm * e->grad_norm > 0;
         w->towers[k] = (struct event_why_tower){
             .tower = k,
             .images = t->towers->tower[k].images,
             .loss = active ? t->towers->losses[k] : wire_unknown(),
             .grad_norm = norm,
-            .cosine = active && norm * e->grad_norm > 0 ? w->dots[k] / (norm * e->grad_norm) : wire_unknown(),
+            .cosine = averaged ? w->dots[k] / (norm * e->grad_norm) : wire_unknown(),
         };
     }
 }
 
+enum status why_gradients(struct trainer *t) {
+    struct event event = event_new(EVENT_WHY);
+    double right_norm2;
+    STATUS_TRY(combine_by(t, RULE_RIGHT, t->why->right, &right_norm2, NULL));
+    fill_towers(t, &event.why);
+    event.why.step = t->progress.steps + 1;
+    report_emit(t, &event, true);
+    return STATUS_OK;
+}
+
 enum status why_report(struct trainer *t) {
     struct event event = event_new(EVENT_WHY);
+    struct rule_step step = rule_step_of(t);
     double right_norm2;
     int count = 0;
     STATUS_TRY(make_dots(t));
     STATUS_TRY(combine_by(t, RULE_RIGHT, t->why->right, &right_norm2, t->why->dots));
-    fill_right(t, right_norm2, &event.why);
+    event.why.loss = rule_printed(RULE_RIGHT, &step);
+    event.why.grad_norm = sqrt(right_norm2);
+    fill_towers(t, &event.why);
     STATUS_TRY(prove(t, right_norm2, &event.why));
     for (enum rule rule = RULE_RIGHT + 1; rule < RULE_NO_AVERAGE; rule++)
         STATUS_TRY(alternative(t, rule, right_norm2, &t->why->alternatives[count++]));

@@ -54,11 +54,17 @@ struct event_run_device {
     int64_t threads, memory;   /* memory in bytes */
 };
 
+struct event_run_class {
+    const char *name;
+};
+
 struct event_run_start {
     const char *run, *model;
     int64_t parameters;
     const char *data_name;
     int64_t data_train, data_test, data_classes;
+    int64_t class_name_count; /* data_classes, or 0: they have no names */
+    struct event_run_class *class_names;
     int64_t data_shape[3]; /* height, width, channels as the network sees an image */
     int64_t batch;
     const char *batch_rule; /* "global" or "per-tower" */

@@ -35,11 +35,15 @@ static const struct field run_device_fields[] = {
     INTEGER(event_run_device, threads, FIELD_MACHINE, "worker threads"),
     INTEGER(event_run_device, memory, FIELD_MACHINE, "bytes"), END};
 
+static const struct field run_class_fields[] = {TEXT(event_run_class, name, 0, ""), END};
+
 static const struct field run_data_fields[] = {
     FIELD(event_run_start, data_name, "name", FIELD_TEXT, 0, "name of the data set"),
     FIELD(event_run_start, data_train, "train", FIELD_INTEGER, 0, "images to train on"),
     FIELD(event_run_start, data_test, "test", FIELD_INTEGER, 0, "images to test on"),
     FIELD(event_run_start, data_classes, "classes", FIELD_INTEGER, 0, ""),
+    LIST(event_run_start, class_names, class_name_count, event_run_class, run_class_fields, 0,
+         "of the classes in their order, where the data set has them"),
     FIELD(event_run_start, data_shape, "shape", FIELD_SHAPE, 0,
           "height, width, channels as the network sees it"),
     END};
@@ -287,7 +291,9 @@ static const struct event_description descriptions[EVENT_KINDS] = {
     [EVENT_LAYERS] = {"layers", false, layers_fields,
                       "Each 100 steps, and with each step while `why` is on."},
     [EVENT_PHASE] = {"phase", false, phase_fields, "Where a run that is stepped by phases stands."},
-    [EVENT_WHY] = {"why", false, why_fields, "A step's proof and alternatives."},
+    [EVENT_WHY] = {"why", false, why_fields,
+                   "A step's proof and alternatives. Where it is walked by phases the towers alone come "
+                   "before, after backward."},
     [EVENT_IMAGES] = {"images", false, images_fields, "Images of a shard, when asked for."},
     [EVENT_EVAL] = {"eval", false, eval_fields, "An evaluation on the whole test set."},
     [EVENT_COMMAND] = {"command", false, command_fields, "What became of a command."},

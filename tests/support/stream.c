@@ -70,6 +70,15 @@ static void send_start(struct player *p) {
     e->data_train = 60000;
     e->data_test = 10000;
     e->data_classes = 10;
+    if (s->class_names) {
+        static const char *const names[] = {"T-shirt", "trouser", "pullover", "dress", "coat",
+                                            "sandal",  "shirt",   "sneaker",  "bag",   "ankle boot"};
+        static struct event_run_class classes[10];
+        for (int i = 0; i < 10; i++)
+            classes[i].name = names[i];
+        e->class_names = classes;
+        e->class_name_count = 10;
+    }
     e->data_shape[0] = e->data_shape[1] = 24;
     e->data_shape[2] = 3;
     e->batch = batch_of(s);
@@ -330,6 +339,21 @@ static void send_why(struct player *p, const struct event_step *s) {
     send(p, &event);
 }
 
+static void send_gradients(struct player *p, const struct event_step *s) {
+    static struct event_why_tower towers[MOST_TOWERS];
+    struct event event = event_new(EVENT_WHY);
+    for (int k = 0; k < p->towers; k++) {
+        const struct event_step_tower *t = &s->towers[k];
+        towers[k] = (struct event_why_tower){k, t->images, t->loss, t->grad_norm, wire_unknown()};
+    }
+    event.why.step = s->step;
+    event.why.images = s->images;
+    event.why.lr = s->lr;
+    event.why.tower_count = p->towers;
+    event.why.towers = towers;
+    send(p, &event);
+}
+
 static void send_images(struct player *p, int64_t step, int64_t tower) {
     enum { SIDE = 12, COUNT = 4 };
     static char text[COUNT][(SIDE * SIDE + 2) / 3 * 4 + 1];
@@ -368,6 +392,8 @@ static void freeze(struct player *p) {
     for (int i = 0; i < 6; i++) {
         if (i == 2)
             send_losses(p, at + 1, towers);
+        if (i == 3)
+            send_gradients(p, &whole.step);
         if (i == 4)
             send_why(p, &whole.step);
         if (i == 5) {

@@ -111,8 +111,9 @@ static void keep(void *context, const struct event *event, bool recorded) {
     case EVENT_WHY:
         run->why = event->why;
         assert_true(event->why.alternative_count <= 16);
-        memcpy(run->alternatives, event->why.alternatives,
-               (size_t)event->why.alternative_count * sizeof *run->alternatives);
+        if (event->why.alternative_count > 0)
+            memcpy(run->alternatives, event->why.alternatives,
+                   (size_t)event->why.alternative_count * sizeof *run->alternatives);
         run->why.alternatives = run->alternatives;
         break;
     case EVENT_PHASE:

@@ -54,7 +54,7 @@ static void layouts(void **state) {
             for (int how = 0; how < 4; how++) {
                 struct why_layout at;
                 struct box body = {2, 0, rows, cols};
-                layout_why(body, 12, 7, how & 1, how & 2, &at);
+                layout_why(body, 12, 1 + cols % 5, 7, how & 1, how & 2, &at);
                 const struct box boxes[] = {at.phases, at.words,   at.rule,        at.heads,
                                             at.flow,   at.proof,   at.proof_rule,  at.table_head,
                                             at.table,  at.details, at.details_rule};
@@ -97,6 +97,7 @@ static void knows(void **unused) {
         struct why_tower tower = why_step_tower(&step, 2);
         assert_int_equal(tower.images, 32);
         assert_int_equal(isfinite(tower.loss), i >= WHY_LOSSES);
+        assert_int_equal(isfinite(tower.grad_norm), i >= WHY_BACKWARD);
         assert_int_equal(isfinite(tower.cosine), i >= WHY_AVERAGE);
         if (i >= WHY_LOSSES) { /* the scope's sums, and what they become without it */
             double all = 0;
@@ -144,6 +145,60 @@ static void knows_while_it_trains(void **unused) {
                 assert_true(value == state->step.step.towers[k].cross_entropy);
             assert_true(fabs(why_step_total(&step, k, true) - tower.loss) <= 1e-9);
         }
+        state_free(state);
+    }
+}
+
+static void row_text(const struct canvas *canvas, int row, char *out) {
+    for (int col = 0; col < canvas->cols; col++) {
+        uint32_t rune = canvas->cells[row * canvas->cols + col].rune;
+        out[col] = rune < 127 ? (char)rune : '?';
+    }
+    out[canvas->cols] = 0;
+}
+
+/* The sentence on each phase stands whole, on terminals of both usual sizes. */
+static void sentences_are_whole(void **unused) {
+    (void)unused;
+    static const char *const phases[] = {"load", "forward", "losses", "backward", "average", "update"};
+    static const int towers[] = {1, 2, 3, 4, 16};
+    static const int sizes[][2] = {{24, 80}, {40, 120}};
+    static const char *const rules[] = {NULL,         "unscoped",        "sum",        "last",
+                                        "print-last", "decay-per-tower", "plain-mean", "clip-before"};
+    for (int i = 0; i < WHY_PHASES * 5 * 2 * 8 * 4; i++) {
+        int phase = i % WHY_PHASES, n = towers[i / WHY_PHASES % 5], how = i / (WHY_PHASES * 5 * 2 * 8);
+        const int *size = sizes[i / (WHY_PHASES * 5) % 2];
+        struct stream_script script = {.towers = n,
+                                       .steps = 20,
+                                       .frozen = phases[phase],
+                                       .applied = rules[i / (WHY_PHASES * 5 * 2) % 8],
+                                       .applied_after = 10};
+        struct app_options options = {.run = "quiet-harbor"};
+        preferences_default(&options.preferences);
+        keymap_default(&options.keymap);
+        struct run_state *state = stream_state(&script);
+        struct app *app = app_new(&options);
+        struct canvas *canvas = canvas_new(size[0], size[1]);
+        assert_true(state && app && canvas);
+        app_draw(app, canvas, state, 1, 10);
+        (void)app_key(app, '2', state, 10);
+        (void)app_key(app, how & 1 ? 'o' : '>', state, 10);
+        if (how & 2)
+            (void)app_key(app, 'v', state, 10);
+        app_draw(app, canvas, state, 1, 10);
+        int row = (how & 2) ? 4 : 3;
+        for (char line[121]; row < 9; row++) {
+            row_text(canvas, row, line);
+            if (strstr(line, "'losses'"))
+                break;
+            for (int col = size[1] - 12; col < size[1]; col++)
+                if (canvas->cells[row * size[1] + col].rune == 0x2026)
+                    fail_msg("%d towers, %s, %s, %dx%d, way %d: row %d is cut", n, phases[phase],
+                             script.applied ? script.applied : "right", size[1], size[0], how, row);
+        }
+        assert_in_range(row, 4, 8);
+        canvas_free(canvas);
+        app_free(app);
         state_free(state);
     }
 }
@@ -267,14 +322,6 @@ static void asks_again(void **unused) {
     }
 }
 
-static void row_text(const struct canvas *canvas, int row, char *out) {
-    for (int col = 0; col < canvas->cols; col++) {
-        uint32_t rune = canvas->cells[row * canvas->cols + col].rune;
-        out[col] = rune < 127 ? (char)rune : '?';
-    }
-    out[canvas->cols] = 0;
-}
-
 /* What the screen sends to draw what it shows is told apart from what a person wants, and answered on the
  * message line only where it was refused. */
 static void says_who_asks(void **unused) {
@@ -371,6 +418,7 @@ int main(void) {
         cmocka_unit_test(asks),
         cmocka_unit_test(scales),
         cmocka_unit_test(asks_again),
+        cmocka_unit_test(sentences_are_whole),
         cmocka_unit_test(says_who_asks),
         cmocka_unit_test(a_guide_makes_the_steps),
         cmocka_unit_test(knows_while_it_trains),
