@@ -64,7 +64,7 @@ static bool of_step(const struct run_state *state, const char *name, double *val
         {"last tower", (double)(s->tower_count - 1)},
         {"lr x towers", s->lr * (double)s->tower_count},
         {"weight-decay x towers", s->weight_decay * (double)s->tower_count},
-        {"steps per epoch", s->epoch > 0 ? (double)s->step / s->epoch : wire_unknown()},
+        {"steps per epoch", s->epoch > 0 ? ceil((double)s->step / s->epoch - 1e-6) : wire_unknown()},
         {"ms", 1000 * s->seconds},
     };
     return LOOK_UP(names, name, value);
