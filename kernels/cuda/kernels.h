@@ -40,13 +40,47 @@ cudaError_t cuda_max_pool_backward(cudaStream_t stream, const struct op *op, int
                                    const void *places, float *dx);
 size_t cuda_max_pool_places(const struct op *op, int images);
 
-/* ---- local response normalisation over channels; pixels: images times height times width */
+/* ---- local response normalisation over channels; pixels: images times height times width. More channels
+ * than CUDA_LRN_MOST_CHANNELS or a larger radius than CUDA_LRN_MOST_RADIUS: cudaErrorInvalidValue. */
+
+#define CUDA_LRN_MOST_CHANNELS 1024
+#define CUDA_LRN_MOST_RADIUS   128
 
 cudaError_t cuda_lrn(cudaStream_t stream, const struct op_lrn *lrn, size_t pixels, int channels,
                      const float *x, float *y);
-/* N is made again from x. */
+/* N is made again from x. dx may be dy. */
 cudaError_t cuda_lrn_backward(cudaStream_t stream, const struct op_lrn *lrn, size_t pixels, int channels,
                               const float *x, const float *dy, float *dx);
+
+/* Neighbours in one pass, since all of these wait for memory.
+ *
+ * A ReLU before a max pool may be undone behind it, and so may the bias before that: what a window's gradient
+ * goes to is its winner, whose value is the pooled one, and each window's gradient goes to one input. Hence
+ * backwards "bias, ReLU, pool, LRN" is cuda_lrn_relu_backward at the pooled size (x: the pooled values) and
+ * then cuda_max_pool_backward; "bias, ReLU, pool" is cuda_bias_relu_backward at the pooled size (y: the
+ * pooled values) and then cuda_max_pool_backward: the larger y before the pool is not read at all. */
+
+/* cuda_lrn_backward, then dx = 0 where x is not above 0 (x is what a ReLU gave, pooled or not), then dbias[c]
+ * = sum of dx over the pixels (NULL: not wanted; scratch: cuda_bias_relu_scratch(pixels, channels) bytes). dx
+ * may be dy. */
+cudaError_t cuda_lrn_relu_backward(cudaStream_t stream, const struct op_lrn *lrn, size_t pixels, int channels,
+                                   const float *x, const float *dy, float *dx, float *dbias, void *scratch);
+
+/* pooled, places = cuda_max_pool(x); y = cuda_lrn(pooled). places NULL: not wanted. */
+cudaError_t cuda_pool_lrn(cudaStream_t stream, const struct op *pool, const struct op_lrn *lrn, int images,
+                          const float *x, float *pooled, void *places, float *y);
+
+/* y, places = cuda_max_pool(cuda_lrn(x)), with the values between them in no memory; only where
+ * cuda_lrn_pool_fits(). */
+cudaError_t cuda_lrn_pool(cudaStream_t stream, const struct op_lrn *lrn, const struct op *pool, int images,
+                          const float *x, float *y, void *places);
+bool cuda_lrn_pool_fits(const struct op_lrn *lrn, const struct op *pool);
+
+/* cuda_max_pool_backward(dy, places), then cuda_lrn_relu_backward of it. Not limited to what cuda_lrn_pool
+ * fits. scratch: for the pool's input pixels. */
+cudaError_t cuda_lrn_pool_relu_backward(cudaStream_t stream, const struct op_lrn *lrn, const struct op *pool,
+                                        int images, const float *x, const float *dy, const void *places,
+                                        float *dx, float *dbias, void *scratch);
 
 /* ---- softmax cross-entropy: struct loss_args, with the labels on the GPU. A label outside the classes makes
  * the image's loss NaN. probabilities and dlogits may be NULL. */
@@ -110,6 +144,18 @@ cudaError_t cuda_update(cudaStream_t stream, const struct cuda_piece *table, int
                         const struct cuda_update_scalars *scalars, const double *average_norm2,
                         const float *average, float *parameters, float *velocity, float *shadow,
                         double *parameter_norms2, double *update_norms2);
+
+/* ---- what is asked of many values now and then. scratch: cuda_measure_scratch() bytes. */
+
+size_t cuda_measure_scratch(size_t count);
+
+/* *out = how many of the values are 0 */
+cudaError_t cuda_count_zeros(cudaStream_t stream, const float *values, size_t count, void *scratch,
+                             long long *out);
+
+/* *out = index of the first value that is not finite; -1: all are */
+cudaError_t cuda_first_non_finite(cudaStream_t stream, const float *values, size_t count, void *scratch,
+                                  long long *out);
 
 #ifdef __cplusplus
 }

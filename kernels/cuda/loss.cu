@@ -11,7 +11,7 @@ static __device__ __forceinline__ float warp_largest(float value) {
 }
 
 // exp and log are made in double as in ref: there are few, and the loss is what people look at.
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(THREADS, 4)
     softmax_loss(int images, int classes, const float *logits, const int32_t *labels, double scale,
                  float *losses, float *probabilities, float *dlogits) {
     int image = static_cast<int>(blockIdx.x * WARPS + threadIdx.x / LANES),

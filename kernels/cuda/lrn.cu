@@ -1,164 +1,366 @@
-// Local response normalisation over channels (formulas: kernels/ref/lrn.c). A block takes whole pixels; what
-// the channels of a pixel want of each other goes through shared memory, in rows with zeros at both ends.
-#include "kernels/cuda/common.cuh"
+// Local response normalisation over channels (formulas: kernels/ref/lrn.c), alone and with its neighbours: a
+// max pool before or behind it, and backwards the ReLU and the bias before it. What the channels of a pixel
+// want of each other goes through rows of shared memory with zeros at both ends. Threads x: packs of a
+// pixel's channels, y: pixels.
+#include "kernels/cuda/max_pool.cuh"
+#include "kernels/cuda/rows.cuh"
 
 namespace {
 
+enum { MOST_THREADS = CUDA_LRN_MOST_CHANNELS };
+
 struct lrn {
-    int channels, radius, row; // row: floats of a pixel's row in shared memory, both ends included
+    int channels, radius;
+    int end, row; // floats of zeros at each end of a row of shared memory, and of the row with them
     float bias, alpha, beta;
 };
 
-} // namespace
+// ---- where values come from
 
-// n^-beta; THREE_QUARTERS: beta is 0.75
-template <bool THREE_QUARTERS> static __device__ __forceinline__ float power(const lrn &l, float n) {
-    if (!THREE_QUARTERS)
+struct plain {
+    const float *from;
+
+    template <int N>
+    __device__ __forceinline__ pack<float, N> get(size_t pixel, int channels, int channel) const {
+        return load<N>(from + pixel * channels + channel);
+    }
+};
+
+// A max pool of x; its values and places are kept.
+template <int K> struct pooled {
+    pool p;
+    const float *x;
+    float *kept;
+    uint8_t *places; // NULL: not wanted
+
+    template <int N>
+    __device__ __forceinline__ pack<float, N> get(size_t pixel, int channels, int channel) const {
+        place at = place_of(pixel, p.out_h, p.out_w);
+        pack<uint8_t, N> won;
+        pack<float, N> best = window_largest<N, K>(p, x + at.image * p.in_h * p.in_w * channels + channel, 0,
+                                                   at.row, at.column, &won);
+        store<N>(kept + pixel * channels + channel, best);
+        if (places)
+            store<N>(places + pixel * channels + channel, won);
+        return best;
+    }
+};
+
+// What a max pool behind the normalisation hands back.
+struct handed_back {
+    pool p;
+    const float *dy;
+    const uint8_t *places;
+
+    template <int N> __device__ __forceinline__ pack<float, N> get(size_t pixel, int, int channel) const {
+        return window_gradient<N>(p, dy, places, place_of(pixel, p.in_h, p.in_w), channel);
+    }
+};
+
+// ---- parts
+
+// n^-beta; USUAL: beta is 0.75
+template <bool USUAL> __device__ __forceinline__ float power(const lrn &l, float n) {
+    if (!USUAL)
         return powf(n, -l.beta);
     float root = rsqrtf(n);
     return root * sqrtf(root);
 }
 
-// Zero both ends of `pixels` rows, and return where pixel 0's channel 0 lies.
-static __device__ __forceinline__ float *begin_rows(const lrn &l, float *rows, int pixels) {
-    int ends = l.row - l.channels, before = ends / 2;
-    for (int i = static_cast<int>(threadIdx.x); i < pixels * ends; i += THREADS) {
-        int at = i % ends;
-        rows[i / ends * l.row + (at < before ? at : at + l.channels)] = 0;
-    }
-    return rows + before;
+// Wait for the threads of the same pixel: where those lie in one warp, for that.
+__device__ __forceinline__ void wait_for_row() {
+    if (LANES % blockDim.x == 0)
+        __syncwarp();
+    else
+        __syncthreads();
 }
 
-// N of the channel at `at` of a row of x.
-static __device__ __forceinline__ float normaliser(const lrn &l, const float *at) {
-    float sum = 0;
-    for (int k = -l.radius; k <= l.radius; k++)
-        sum += at[k] * at[k];
-    return l.bias + l.alpha * sum;
+__device__ __forceinline__ void zero_ends(const lrn &l, float *row) {
+    for (int i = static_cast<int>(threadIdx.x); i < l.row - l.channels; i += static_cast<int>(blockDim.x))
+        row[i < l.end ? i : i + l.channels] = 0;
 }
 
-template <int N, bool THREE_QUARTERS>
-static __global__ void __launch_bounds__(THREADS)
-    lrn_forward(lrn l, size_t pixels, int pixels_of_block, const float *x, float *y) {
-    DYNAMIC_SHARED(float, room);
-    size_t first = static_cast<size_t>(blockIdx.x) * pixels_of_block;
-    int here = pixels - first < static_cast<size_t>(pixels_of_block) ? static_cast<int>(pixels - first)
-                                                                     : pixels_of_block;
-    float *rows = begin_rows(l, room, here);
-    int row_packs = l.channels / N, items = here * row_packs;
-    x += first * l.channels;
-    y += first * l.channels;
-    for (int i = static_cast<int>(threadIdx.x); i < items; i += THREADS)
-        store<N>(rows + i / row_packs * l.row + i % row_packs * N, load<N>(x + static_cast<size_t>(i) * N));
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < items; i += THREADS) {
-        const float *at = rows + i / row_packs * l.row + i % row_packs * N;
-        pack<float, N> out;
-        for (int c = 0; c < N; c++)
-            out.at[c] = at[c] * power<THREE_QUARTERS>(l, normaliser(l, at + c));
-        store<N>(y + static_cast<size_t>(i) * N, out);
-    }
-}
-
-// dx_k = g_k * N_k^-beta - 2 * alpha * beta * x_k * sum_{|j-k| <= radius} g_j * y_j / N_j
-template <int N, bool THREE_QUARTERS>
-static __global__ void __launch_bounds__(THREADS)
-    lrn_backward(lrn l, size_t pixels, int pixels_of_block, const float *x, const float *dy, float *dx) {
-    DYNAMIC_SHARED(float, room);
-    size_t first = static_cast<size_t>(blockIdx.x) * pixels_of_block;
-    int here = pixels - first < static_cast<size_t>(pixels_of_block) ? static_cast<int>(pixels - first)
-                                                                     : pixels_of_block;
-    size_t size = static_cast<size_t>(pixels_of_block) * l.row;
-    float *rows = begin_rows(l, room, here), *ratios = begin_rows(l, room + size, here);
-    float *scaled = room + 2 * size; // g * N^-beta
-    int row_packs = l.channels / N, items = here * row_packs;
-    x += first * l.channels;
-    dy += first * l.channels;
-    dx += first * l.channels;
-    for (int i = static_cast<int>(threadIdx.x); i < items; i += THREADS)
-        store<N>(rows + i / row_packs * l.row + i % row_packs * N, load<N>(x + static_cast<size_t>(i) * N));
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < items; i += THREADS) {
-        int offset = i / row_packs * l.row + i % row_packs * N;
-        pack<float, N> g = load<N>(dy + static_cast<size_t>(i) * N), ratio, own;
-        for (int c = 0; c < N; c++) {
-            float n = normaliser(l, rows + offset + c);
-            own.at[c] = g.at[c] * power<THREE_QUARTERS>(l, n);
-            ratio.at[c] = own.at[c] * rows[offset + c] / n;
+// out[i] = sum of the values, or of their squares, within the radius of at[i].
+template <int N, bool SQUARES>
+__device__ __forceinline__ void window_sums(const lrn &l, const float *at, float (&out)[N]) {
+    if (N == 4 && l.radius == 4) { // the usual one, read in packs
+        float v[12];
+        for (int i = 0; i < 3; i++) {
+            pack<float, 4> part = load<4>(at + 4 * (i - 1));
+            for (int c = 0; c < 4; c++)
+                v[4 * i + c] = part.at[c];
         }
-        store<N>(ratios + offset, ratio);
-        store<N>(scaled + static_cast<size_t>(i) * N, own);
-    }
-    __syncthreads();
-    float factor = 2 * l.alpha * l.beta;
-    for (int i = static_cast<int>(threadIdx.x); i < items; i += THREADS) {
-        int offset = i / row_packs * l.row + i % row_packs * N;
-        pack<float, N> own = load<N>(scaled + static_cast<size_t>(i) * N);
         for (int c = 0; c < N; c++) {
-            float sum = 0;
-            for (int k = -l.radius; k <= l.radius; k++)
-                sum += ratios[offset + c + k];
-            own.at[c] -= factor * rows[offset + c] * sum;
+            out[c] = 0;
+            for (int k = 0; k < 9; k++)
+                out[c] += SQUARES ? v[c + k] * v[c + k] : v[c + k];
         }
-        store<N>(dx + static_cast<size_t>(i) * N, own);
+        return;
+    }
+    for (int c = 0; c < N; c++) {
+        out[c] = 0;
+        for (int k = -l.radius; k <= l.radius; k++)
+            out[c] += SQUARES ? at[c + k] * at[c + k] : at[c + k];
     }
 }
 
-// What is launched: the sizes of a block that takes `rows` shared rows per pixel.
-struct lrn_launch {
+// y of N channels, whose x and neighbours lie at `at`.
+template <int N, bool USUAL>
+__device__ __forceinline__ pack<float, N> normalised(const lrn &l, const float *at) {
+    float sum[N];
+    window_sums<N, true>(l, at, sum);
+    pack<float, N> y;
+    for (int c = 0; c < N; c++)
+        y.at[c] = at[c] * power<USUAL>(l, l.bias + l.alpha * sum[c]);
+    return y;
+}
+
+} // namespace
+
+// ---- kernels
+
+template <int N, bool USUAL, class Source>
+static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 4 : 1)
+    lrn_forward(lrn l, size_t pixels, Source source, float *y) {
+    DYNAMIC_SHARED(float, room);
+    float *row = room + static_cast<int>(threadIdx.y) * l.row;
+    int channel = static_cast<int>(threadIdx.x) * N;
+    size_t pixel = static_cast<size_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+    zero_ends(l, row);
+    if (pixel < pixels)
+        store<N>(row + l.end + channel, source.template get<N>(pixel, l.channels, channel));
+    wait_for_row();
+    if (pixel < pixels)
+        store<N>(y + pixel * l.channels + channel, normalised<N, USUAL>(l, row + l.end + channel));
+}
+
+// dx_k = g_k * N_k^-beta - 2 * alpha * beta * x_k * sum_{|j-k| <= radius} g_j * y_j / N_j; RELU: 0 where x_k
+// is not above 0. partial: sums of dx over the block's pixels, or NULL. A block takes a range of pixels, a
+// row at a time.
+template <int N, bool USUAL, bool RELU, class Source>
+static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 4 : 1)
+    lrn_backward(lrn l, size_t pixels, const float *x, Source source, float *dx, float *partial) {
+    DYNAMIC_SHARED(float, room);
+    float *row = room + static_cast<int>(threadIdx.y) * l.row,
+          *ratios = row + static_cast<int>(blockDim.y) * l.row;
+    int channel = static_cast<int>(threadIdx.x) * N, at = l.end + channel;
+    float factor = 2 * l.alpha * l.beta, sum[N] = {};
+    row_range range = rows_of_block(pixels);
+    zero_ends(l, row);
+    zero_ends(l, ratios);
+    for (size_t first = range.begin; first < range.end; first += blockDim.y) {
+        size_t pixel = first + threadIdx.y;
+        bool here = pixel < range.end;
+        pack<float, N> v = {}, own = {};
+        if (here) {
+            v = load<N>(x + pixel * l.channels + channel);
+            own = source.template get<N>(pixel, l.channels, channel);
+            store<N>(row + at, v);
+        }
+        wait_for_row();
+        if (here) {
+            pack<float, N> ratio;
+            float squares[N];
+            window_sums<N, true>(l, row + at, squares);
+            for (int c = 0; c < N; c++) {
+                float n = l.bias + l.alpha * squares[c];
+                own.at[c] *= power<USUAL>(l, n);
+                ratio.at[c] = own.at[c] * v.at[c] / n;
+            }
+            store<N>(ratios + at, ratio);
+        }
+        wait_for_row();
+        if (here) {
+            float near[N];
+            window_sums<N, false>(l, ratios + at, near);
+            for (int c = 0; c < N; c++) {
+                own.at[c] -= factor * v.at[c] * near[c];
+                if (RELU && !(v.at[c] > 0))
+                    own.at[c] = 0;
+                sum[c] += own.at[c];
+            }
+            store<N>(dx + pixel * l.channels + channel, own);
+        }
+        wait_for_row();
+    }
+    if (partial)
+        write_row_sums<N>(sum, room, partial, l.channels);
+}
+
+// The normalisation with a max pool behind it: a block makes one row of outputs of one image. Shared memory
+// holds the window's rows of x, then what they become.
+template <int N, bool USUAL, int K>
+static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 4 : 1)
+    lrn_pool(lrn l, pool p, const float *x, float *y, uint8_t *places) {
+    DYNAMIC_SHARED(float, room);
+    int channel = static_cast<int>(threadIdx.x) * N,
+        i = static_cast<int>(blockIdx.x % static_cast<unsigned>(p.out_h));
+    size_t image = blockIdx.x / static_cast<unsigned>(p.out_h);
+    int top = i * p.stride - p.pad_top, bottom = top + p.kernel_h;
+    top = top > 0 ? top : 0;
+    bottom = bottom < p.in_h ? bottom : p.in_h;
+    int pixels = (bottom - top) * p.in_w, step = static_cast<int>(blockDim.y);
+    float *becomes = room + static_cast<size_t>(p.kernel_h) * p.in_w * l.row;
+    x += (image * p.in_h + top) * p.in_w * l.channels + channel;
+    for (int q = static_cast<int>(threadIdx.y); q < pixels; q += step) {
+        zero_ends(l, room + q * l.row);
+        store<N>(room + q * l.row + l.end + channel, load<N>(x + static_cast<size_t>(q) * l.channels));
+    }
+    wait_for_row();
+    for (int q = static_cast<int>(threadIdx.y); q < pixels; q += step)
+        store<N>(becomes + q * l.channels + channel,
+                 normalised<N, USUAL>(l, room + q * l.row + l.end + channel));
+    __syncthreads();
+    for (int j = static_cast<int>(threadIdx.y); j < p.out_w; j += step) {
+        pack<uint8_t, N> won;
+        pack<float, N> best = window_largest<N, K>(p, becomes + channel, top, i, j, &won);
+        size_t to = ((image * p.out_h + i) * p.out_w + j) * l.channels + channel;
+        store<N>(y + to, best);
+        if (places)
+            store<N>(places + to, won);
+    }
+}
+
+// ---- launching
+
+namespace {
+
+struct lrn_plan {
     lrn l;
-    int pixels_of_block;
-    unsigned blocks;
-    size_t shared_bytes;
+    dim3 threads;
+    size_t shared_bytes; // of one row of shared memory per pixel
 };
 
-static bool plan_launch(const struct op_lrn *op, size_t pixels, int channels, bool wide, int rows,
-                        lrn_launch *out) {
-    if (pixels < 1 || channels < 1 || op->radius < 0)
+bool plan_lrn(const struct op_lrn *op, int channels, bool wide, lrn_plan *out) {
+    if (channels < 1 || channels > CUDA_LRN_MOST_CHANNELS || op->radius < 0 ||
+        op->radius > CUDA_LRN_MOST_RADIUS)
         return false;
     int end = static_cast<int>(divide_up(op->radius, 4)) * 4; // keeps the rows aligned for packs
-    int row_packs = channels / (wide ? 4 : 1), row = static_cast<int>(divide_up(channels, 4)) * 4 + 2 * end;
+    int row = static_cast<int>(divide_up(channels, 4)) * 4 + 2 * end, x = channels / (wide ? 4 : 1);
     out->l = {channels,
               op->radius,
+              end,
               row,
               static_cast<float>(op->bias),
               static_cast<float>(op->alpha),
               static_cast<float>(op->beta)};
-    out->pixels_of_block = row_packs < THREADS ? THREADS / row_packs : 1;
-    size_t most = (48 << 10) / (static_cast<size_t>(rows) * row * sizeof(float));
-    if (most < 1)
-        return false;
-    if (static_cast<size_t>(out->pixels_of_block) > most)
-        out->pixels_of_block = static_cast<int>(most);
-    size_t blocks = divide_up(pixels, out->pixels_of_block);
-    out->blocks = static_cast<unsigned>(blocks);
-    out->shared_bytes = static_cast<size_t>(rows) * out->pixels_of_block * row * sizeof(float);
-    return blocks <= INT32_MAX;
+    out->threads = dim3(x, x < THREADS ? THREADS / x : 1);
+    out->shared_bytes = static_cast<size_t>(out->threads.y) * row * sizeof(float);
+    return true;
 }
+
+template <class Source>
+cudaError_t forward(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels, bool wide,
+                    const Source &source, float *y) {
+    lrn_plan plan;
+    wide = wide && packs<4>(y, channels);
+    if (pixels < 1 || !plan_lrn(op, channels, wide, &plan) || divide_up(pixels, plan.threads.y) > INT32_MAX)
+        return cudaErrorInvalidValue;
+    bool usual = op->beta == 0.75;
+    auto kernel = wide    ? usual ? lrn_forward<4, true, Source> : lrn_forward<4, false, Source>
+                     : usual ? lrn_forward<1, true, Source>
+                          : lrn_forward<1, false, Source>;
+    return LAUNCH(lrn_forward, dim3(static_cast<unsigned>(divide_up(pixels, plan.threads.y))), plan.threads,
+                  plan.shared_bytes, stream, kernel, plan.l, pixels, source, y);
+}
+
+// dbias NULL: blocks take as few pixels as their threads can hold; else as many as the sums' scratch memory
+// asks for.
+template <bool RELU, class Source>
+cudaError_t backward(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels, bool wide,
+                     const float *x, const Source &source, float *dx, float *dbias, void *scratch) {
+    lrn_plan plan;
+    wide = wide && packs<4>(x, channels) && packs<4>(dx, channels);
+    if (pixels < 1 || (dbias && !scratch) || !plan_lrn(op, channels, wide, &plan))
+        return cudaErrorInvalidValue;
+    size_t blocks = dbias ? row_blocks(pixels) : divide_up(pixels, plan.threads.y);
+    if (blocks > INT32_MAX)
+        return cudaErrorInvalidValue;
+    size_t shared = 2 * plan.shared_bytes,
+           sums = static_cast<size_t>(plan.threads.y) * channels * sizeof(float);
+    float *partial = dbias ? static_cast<float *>(scratch) : NULL;
+    bool usual = op->beta == 0.75;
+    auto kernel = wide    ? usual ? lrn_backward<4, true, RELU, Source> : lrn_backward<4, false, RELU, Source>
+                     : usual ? lrn_backward<1, true, RELU, Source>
+                          : lrn_backward<1, false, RELU, Source>;
+    CUDA_TRY(LAUNCH(lrn_backward, dim3(static_cast<unsigned>(blocks)), plan.threads,
+                    shared > sums ? shared : sums, stream, kernel, plan.l, pixels, x, source, dx, partial));
+    return dbias ? launch_sum_columns(stream, partial, blocks, channels, dbias) : cudaSuccess;
+}
+
+} // namespace
 
 cudaError_t cuda_lrn(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels,
                      const float *x, float *y) {
-    bool wide = packs<4>(x, channels) && packs<4>(y, channels), usual = op->beta == 0.75;
-    lrn_launch a;
-    if (!plan_launch(op, pixels, channels, wide, 1, &a))
-        return cudaErrorInvalidValue;
-    auto kernel = wide    ? usual ? lrn_forward<4, true> : lrn_forward<4, false>
-                     : usual ? lrn_forward<1, true>
-                          : lrn_forward<1, false>;
-    return LAUNCH(lrn_forward, dim3(a.blocks), dim3(THREADS), a.shared_bytes, stream, kernel, a.l, pixels,
-                  a.pixels_of_block, x, y);
+    return forward(stream, op, pixels, channels, packs<4>(x, channels), plain{x}, y);
 }
 
 cudaError_t cuda_lrn_backward(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels,
                               const float *x, const float *dy, float *dx) {
-    bool wide = packs<4>(x, channels) && packs<4>(dy, channels) && packs<4>(dx, channels),
-         usual = op->beta == 0.75;
-    lrn_launch a;
-    if (!plan_launch(op, pixels, channels, wide, 3, &a))
+    return backward<false>(stream, op, pixels, channels, packs<4>(dy, channels), x, plain{dy}, dx, NULL,
+                           NULL);
+}
+
+cudaError_t cuda_lrn_relu_backward(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels,
+                                   const float *x, const float *dy, float *dx, float *dbias, void *scratch) {
+    return backward<true>(stream, op, pixels, channels, packs<4>(dy, channels), x, plain{dy}, dx, dbias,
+                          scratch);
+}
+
+cudaError_t cuda_pool_lrn(cudaStream_t stream, const struct op *pool_op, const struct op_lrn *op, int images,
+                          const float *x, float *pooled_x, void *places, float *y) {
+    if (!pool_is_good(pool_op, images))
         return cudaErrorInvalidValue;
-    auto kernel = wide    ? usual ? lrn_backward<4, true> : lrn_backward<4, false>
-                     : usual ? lrn_backward<1, true>
-                          : lrn_backward<1, false>;
-    return LAUNCH(lrn_backward, dim3(a.blocks), dim3(THREADS), a.shared_bytes, stream, kernel, a.l, pixels,
-                  a.pixels_of_block, x, dy, dx);
+    int channels = pool_op->in.c;
+    size_t pixels = static_cast<size_t>(images) * pool_op->out.h * pool_op->out.w;
+    uint8_t *won = static_cast<uint8_t *>(places);
+    bool wide = packs<4>(x, channels) && packs<4>(pooled_x, channels) && packs<4>(won, channels);
+    if (pool_is_three(pool_op))
+        return forward(stream, op, pixels, channels, wide, pooled<3>{pool_of(pool_op), x, pooled_x, won}, y);
+    return forward(stream, op, pixels, channels, wide, pooled<0>{pool_of(pool_op), x, pooled_x, won}, y);
+}
+
+cudaError_t cuda_lrn_pool(cudaStream_t stream, const struct op_lrn *op, const struct op *pool_op, int images,
+                          const float *x, float *y, void *places) {
+    if (!cuda_lrn_pool_fits(op, pool_op) || !pool_is_good(pool_op, images))
+        return cudaErrorInvalidValue;
+    int channels = pool_op->in.c;
+    uint8_t *won = static_cast<uint8_t *>(places);
+    bool wide = packs<4>(x, channels) && packs<4>(y, channels) && packs<4>(won, channels),
+         usual = op->beta == 0.75;
+    bool three = pool_is_three(pool_op);
+    lrn_plan plan;
+    size_t blocks = static_cast<size_t>(images) * pool_op->out.h;
+    if (!plan_lrn(op, channels, wide, &plan) || blocks > INT32_MAX)
+        return cudaErrorInvalidValue;
+    auto kernel = wide    ? usual   ? three ? lrn_pool<4, true, 3> : lrn_pool<4, true, 0>
+                              : three ? lrn_pool<4, false, 3>
+                                    : lrn_pool<4, false, 0>
+                     : usual ? three ? lrn_pool<1, true, 3> : lrn_pool<1, true, 0>
+                     : three ? lrn_pool<1, false, 3>
+                          : lrn_pool<1, false, 0>;
+    size_t shared = static_cast<size_t>(pool_op->window.kernel_h) * pool_op->in.w * (plan.l.row + channels) *
+                    sizeof(float);
+    return LAUNCH(lrn_pool, dim3(static_cast<unsigned>(blocks)), plan.threads, shared, stream, kernel, plan.l,
+                  pool_of(pool_op), x, y, won);
+}
+
+bool cuda_lrn_pool_fits(const struct op_lrn *op, const struct op *pool_op) {
+    lrn_plan plan;
+    return plan_lrn(op, pool_op->in.c, false, &plan) && static_cast<size_t>(pool_op->window.kernel_h) *
+                                                                pool_op->in.w * (plan.l.row + pool_op->in.c) *
+                                                                sizeof(float) <=
+                                                            48 << 10;
+}
+
+cudaError_t cuda_lrn_pool_relu_backward(cudaStream_t stream, const struct op_lrn *op,
+                                        const struct op *pool_op, int images, const float *x, const float *dy,
+                                        const void *places, float *dx, float *dbias, void *scratch) {
+    if (!pool_is_good(pool_op, images))
+        return cudaErrorInvalidValue;
+    int channels = pool_op->in.c;
+    size_t pixels = static_cast<size_t>(images) * pool_op->in.h * pool_op->in.w;
+    const uint8_t *won = static_cast<const uint8_t *>(places);
+    return backward<true>(stream, op, pixels, channels, packs<4>(dy, channels) && packs<4>(won, channels), x,
+                          handed_back{pool_of(pool_op), dy, won}, dx, dbias, scratch);
 }

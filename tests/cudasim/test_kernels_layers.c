@@ -8,6 +8,7 @@
 #include "tests/support/make_op.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,25 +30,32 @@ static double *copy_double(struct device_handle device, const struct guarded *fr
     return to;
 }
 
-static struct expected expected_of(const struct op *op, int images, const float *x, const float *parameter,
-                                   const float *dy) {
+/* Of operations that follow one another, of which the first may have a parameter. */
+static struct expected expected_of_chain(const struct op *ops, int count, int images, const float *x,
+                                         const float *parameter, const float *dy) {
+    const struct op *op = &ops[0], *last = &ops[count - 1];
     struct device_handle device = {0};
     struct chain chain;
     expect_ok(device_open("ref64", 1, NULL, &device), "ref64");
-    expect_ok(chain_open(&chain, device, op, 1, images, true, true, NULL), "a chain of ref64");
-    size_t in = (size_t)images * shape_size(op->in), out = (size_t)images * shape_size(op->out);
+    expect_ok(chain_open(&chain, device, ops, count, images, true, true, NULL), "a chain of ref64");
+    size_t in = (size_t)images * shape_size(op->in), out = (size_t)images * shape_size(last->out);
     guarded_write(device, &chain.value[0], x, in);
     if (parameter)
         guarded_write(device, &chain.parameter[0], parameter, op_parameter_size(op));
     chain_run(&chain, chain_forward, "forward");
-    struct expected e = {.y = copy_double(device, &chain.value[1], out)};
-    guarded_write(device, &chain.gradient[1], dy, out);
+    struct expected e = {.y = copy_double(device, &chain.value[count], out)};
+    guarded_write(device, &chain.gradient[count], dy, out);
     chain_run(&chain, chain_backward, "backward");
     e.dx = copy_double(device, &chain.gradient[0], in);
     e.parameter = copy_double(device, &chain.parameter_gradient[0], op_parameter_size(op));
     chain_close(&chain);
     device_close(&device);
     return e;
+}
+
+static struct expected expected_of(const struct op *op, int images, const float *x, const float *parameter,
+                                   const float *dy) {
+    return expected_of_chain(op, 1, images, x, parameter, dy);
 }
 
 static void expected_free(struct expected *e) {
@@ -247,8 +255,8 @@ static void run_lrn(const void *args) {
 
 static void test_lrn(void **state) {
     (void)state;
-    static const struct shape shapes[] = {{12, 12, 64}, {1, 1, 1}, {3, 5, 7},
-                                          {2, 2, 66},   {1, 3, 4}, {1, 1, 1100}};
+    static const struct shape shapes[] = {{12, 12, 64}, {1, 1, 1},    {3, 5, 7},   {2, 2, 66},
+                                          {1, 3, 4},    {1, 1, 1024}, {1, 2, 1023}};
     static const struct op_lrn settings[] = {
         {4, 1, 0.001 / 9, 0.75}, {4, 1, 0.3, 0.75}, {1, 2, 0.5, 0.6}, {0, 1, 1, 1}, {7, 1.5, 0.2, 0.5}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -264,8 +272,154 @@ static void test_lrn(void **state) {
 static void test_lrn_refused(void **state) {
     (void)state;
     float value = 0;
-    struct op_lrn lrn = {4, 1, 0.1, 0.75};
-    assert_int_equal(cuda_lrn_backward(NULL, &lrn, 1, 100000, &value, &value, &value), cudaErrorInvalidValue);
+    struct op_lrn lrn = {4, 1, 0.1, 0.75}, wide = {CUDA_LRN_MOST_RADIUS + 1, 1, 0.1, 0.75};
+    int channels = CUDA_LRN_MOST_CHANNELS + 1;
+    assert_int_equal(cuda_lrn(NULL, &lrn, 1, channels, &value, &value), cudaErrorInvalidValue);
+    assert_int_equal(cuda_lrn_backward(NULL, &lrn, 1, channels, &value, &value, &value),
+                     cudaErrorInvalidValue);
+    assert_int_equal(cuda_lrn(NULL, &wide, 1, 1, &value, &value), cudaErrorInvalidValue);
+}
+
+/* ---- a normalisation with its neighbours: bias, ReLU, then pool and LRN in either order. Values are
+ * multiples of 1/64, so that ref64 and floats agree on what is above 0 and on which value of a window is the
+ * largest. */
+
+struct block {
+    struct op bias, pool, lrn;
+    int images;
+    size_t shift;
+};
+
+static struct block block_of(struct shape in, int kernel, int stride, bool pool_first,
+                             const struct op_lrn *s) {
+    struct block b = {.bias = make_bias(in), .pool = make_max_pool(in, kernel, stride)};
+    b.lrn = make_lrn(pool_first ? b.pool.out : in, s->radius, s->bias, s->alpha, s->beta);
+    return b;
+}
+
+static void quantise(struct room *room) {
+    float *value = room->data;
+    for (size_t i = 0; i < room->bytes / sizeof *value; i++)
+        value[i] = rintf(64 * value[i]) / 64;
+}
+
+/* What the kernels of both orders read and write. */
+struct block_rooms {
+    struct room x, bias, relu, dy, y, dx, dbias, scratch, places, pooled, between;
+    size_t in, out, pixels; /* values before and behind; pixels of x */
+    int channels;
+};
+
+static struct block_rooms block_rooms(const struct block *b) {
+    size_t images = (size_t)b->images, in = images * shape_size(b->bias.in),
+           out = images * shape_size(b->pool.out);
+    int c = b->bias.in.c;
+    struct block_rooms r = {.in = in, .out = out, .pixels = in / (size_t)c, .channels = c};
+    r.x = room_normal(in, b->shift, 1, 31);
+    r.bias = room_normal((size_t)c, 0, 0.3, 32);
+    r.dy = room_normal(out, b->shift, 1, 33);
+    quantise(&r.x);
+    quantise(&r.bias);
+    r.relu = room_new(in * sizeof(float), b->shift);
+    r.y = room_new(out * sizeof(float), b->shift);
+    r.dx = room_new(in * sizeof(float), b->shift);
+    r.pooled = room_new(out * sizeof(float), b->shift);
+    r.between = room_new(out * sizeof(float), b->shift);
+    r.dbias = room_new((size_t)c * sizeof(float), 0);
+    r.scratch = room_new(cuda_bias_relu_scratch(r.pixels, c), 0);
+    r.places = room_new(cuda_max_pool_places(&b->pool, b->images), 0);
+    return r;
+}
+
+static void compare_block(const char *what, struct block_rooms *r, const struct expected *e) {
+    char name[64];
+    snprintf(name, sizeof name, "%s: y", what);
+    expect_near(name, r->y.data, e->y, r->out, 5e-7);
+    both_orders_keep(name, r->y.data, r->y.bytes);
+    snprintf(name, sizeof name, "%s: gradient", what);
+    expect_near(name, r->dx.data, e->dx, r->in, 5e-7);
+    both_orders_keep(name, r->dx.data, r->dx.bytes);
+    snprintf(name, sizeof name, "%s: gradient of the bias", what);
+    expect_near(name, r->dbias.data, e->parameter, (size_t)r->channels, 1e-6);
+    both_orders_keep(name, r->dbias.data, r->dbias.bytes);
+    struct room *all[] = {&r->x,     &r->bias,    &r->relu,   &r->dy,     &r->y,      &r->dx,
+                          &r->dbias, &r->scratch, &r->places, &r->pooled, &r->between};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        room_end(all[i], what);
+}
+
+static void run_pool_lrn(const void *args) {
+    const struct block *b = args;
+    struct block_rooms r = block_rooms(b);
+    struct op ops[] = {b->bias, make_relu(b->bias.in), b->pool, b->lrn};
+    struct expected e = expected_of_chain(ops, 4, b->images, r.x.data, r.bias.data, r.dy.data);
+    const struct op_lrn *lrn = &b->lrn.lrn;
+    ok(cuda_bias_relu(NULL, r.x.data, r.bias.data, r.relu.data, r.pixels, r.channels, true));
+    ok(cuda_pool_lrn(NULL, &b->pool, lrn, b->images, r.relu.data, r.pooled.data, NULL, r.y.data));
+    struct room again = room_new(r.y.bytes, b->shift); /* with places: the same bytes */
+    memcpy(again.data, r.y.data, again.bytes);
+    ok(cuda_pool_lrn(NULL, &b->pool, lrn, b->images, r.relu.data, r.pooled.data, r.places.data, r.y.data));
+    assert_memory_equal(again.data, r.y.data, again.bytes);
+    room_end(&again, "y again");
+    size_t pixels = r.out / (size_t)r.channels;
+    ok(cuda_lrn_relu_backward(NULL, lrn, pixels, r.channels, r.pooled.data, r.dy.data, r.between.data,
+                              r.dbias.data, r.scratch.data));
+    ok(cuda_max_pool_backward(NULL, &b->pool, b->images, r.between.data, r.places.data, r.dx.data));
+    compare_block("pool, LRN", &r, &e);
+    expected_free(&e);
+}
+
+static void run_lrn_pool(const void *args) {
+    const struct block *b = args;
+    struct block_rooms r = block_rooms(b);
+    struct op ops[] = {b->bias, make_relu(b->bias.in), b->lrn, b->pool};
+    struct expected e = expected_of_chain(ops, 4, b->images, r.x.data, r.bias.data, r.dy.data);
+    const struct op_lrn *lrn = &b->lrn.lrn;
+    ok(cuda_bias_relu(NULL, r.x.data, r.bias.data, r.relu.data, r.pixels, r.channels, true));
+    assert_true(cuda_lrn_pool_fits(lrn, &b->pool));
+    ok(cuda_lrn_pool(NULL, lrn, &b->pool, b->images, r.relu.data, r.y.data, NULL));
+    memset(r.y.data, 0xFF, r.y.bytes);
+    ok(cuda_lrn_pool(NULL, lrn, &b->pool, b->images, r.relu.data, r.y.data, r.places.data));
+    ok(cuda_lrn_pool_relu_backward(NULL, lrn, &b->pool, b->images, r.relu.data, r.dy.data, r.places.data,
+                                   r.dx.data, NULL, NULL));
+    memset(r.dx.data, 0xFF, r.dx.bytes);
+    ok(cuda_lrn_pool_relu_backward(NULL, lrn, &b->pool, b->images, r.relu.data, r.dy.data, r.places.data,
+                                   r.dx.data, r.dbias.data, r.scratch.data));
+    compare_block("LRN, pool", &r, &e);
+    expected_free(&e);
+}
+
+static void test_neighbours(void **state) {
+    (void)state;
+    static const struct op_lrn settings[] = {{4, 1, 0.1, 0.75}, {2, 1.5, 0.3, 0.6}};
+    static const struct shape shapes[] = {{12, 12, 64}, {7, 5, 12}, {5, 8, 7}, {3, 3, 260}, {1, 2, 33}};
+    static const int windows[][2] = {{3, 2}, {2, 2}, {3, 3}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t w = 0; w < sizeof windows / sizeof *windows; w++)
+            for (int first = 0; first < 2; first++) {
+                struct block b = block_of(shapes[i], windows[w][0], windows[w][1], first, &settings[w % 2]);
+                b.images = w ? 3 : 1;
+                b.shift = w == 2 ? 4 : 0;
+                both_orders(first ? run_pool_lrn : run_lrn_pool, &b);
+            }
+}
+
+/* Enough pixels that each block of the bias' sums takes several turns. */
+static void test_neighbours_of_many_pixels(void **state) {
+    (void)state;
+    static const struct op_lrn setting = {4, 1, 0.1, 0.75};
+    struct block b = block_of((struct shape){24, 24, 64}, 3, 2, true, &setting);
+    b.images = 3;
+    both_orders(run_pool_lrn, &b);
+}
+
+static void test_neighbours_refused(void **state) {
+    (void)state;
+    static const struct op_lrn setting = {4, 1, 0.1, 0.75};
+    struct block b = block_of((struct shape){64, 64, 64}, 3, 2, false, &setting);
+    float value = 0;
+    assert_false(cuda_lrn_pool_fits(&setting, &b.pool));
+    assert_int_equal(cuda_lrn_pool(NULL, &setting, &b.pool, 1, &value, &value, NULL), cudaErrorInvalidValue);
 }
 
 /* ---- transpose */
@@ -346,6 +500,9 @@ int main(void) {
         cmocka_unit_test(test_max_pool_refused),
         cmocka_unit_test(test_lrn),
         cmocka_unit_test(test_lrn_refused),
+        cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_neighbours_of_many_pixels),
+        cmocka_unit_test(test_neighbours_refused),
         cmocka_unit_test(test_transpose),
         cmocka_unit_test(test_bf16),
     };

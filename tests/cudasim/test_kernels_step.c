@@ -388,6 +388,39 @@ static void test_guard(void **state) {
     }
 }
 
+/* ---- what is asked of many values */
+
+static void run_measures(const void *args) {
+    size_t count = *(const size_t *)args;
+    struct room values = room_normal(count, 0, 1, 70), scratch = room_new(cuda_measure_scratch(count), 0);
+    float *value = values.data;
+    long long zeros = 0, found = -7;
+    for (size_t i = 0; i < count; i++) {
+        value[i] = value[i] < 0 ? 0 : value[i];
+        zeros += value[i] == 0;
+    }
+    ok(cuda_count_zeros(NULL, value, count, scratch.data, &found));
+    assert_int_equal(found, zeros);
+    ok(cuda_first_non_finite(NULL, value, count, scratch.data, &found));
+    assert_int_equal(found, -1);
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) { /* from the last place to the first */
+        size_t at = (count - 1) * (size_t)(2 - i) / 2;
+        value[at] = bad[i];
+        ok(cuda_first_non_finite(NULL, value, count, scratch.data, &found));
+        assert_int_equal(found, at);
+    }
+    room_end(&values, "values");
+    room_end(&scratch, "scratch");
+}
+
+static void test_measures(void **state) {
+    (void)state;
+    static const size_t counts[] = {1, 2, 255, 4097, 300001};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        both_orders(run_measures, &counts[i]);
+}
+
 static int open_ref(void **state) {
     (void)state;
     return device_open("ref", 1, NULL, &ref) != STATUS_OK;
@@ -403,7 +436,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss),    cmocka_unit_test(test_loss_not_a_number),
         cmocka_unit_test(test_combine), cmocka_unit_test(test_update),
-        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_guard),   cmocka_unit_test(test_measures),
     };
     return cmocka_run_group_tests(tests, open_ref, close_ref);
 }
