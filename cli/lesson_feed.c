@@ -55,11 +55,14 @@ static void status_of(const struct feed *feed, struct feed_status *out) {
 }
 
 static enum status command(struct feed *feed, const char *text, const char *screen, char *id) {
-    static const char *const its_own[] = {"pause", "resume", "step", "phase", "stop"};
+    static const char *const its_own[] = {"pause",   "resume", "step",      "stop",        "phase",
+                                          "restore", "towers", "why apply", "why restore", "set"};
+    enum { ALWAYS = 4, UNTIL_THE_END = sizeof its_own / sizeof *its_own };
     struct lesson_player *player = (struct lesson_player *)feed;
-    for (size_t i = 0; i < sizeof its_own / sizeof *its_own; i++)
+    for (int i = 0; i < (player->lesson->done ? ALWAYS : UNTIL_THE_END); i++)
         if (!strncmp(text, its_own[i], strlen(its_own[i])))
-            return status_fail(STATUS_REFUSED, "a lesson makes its steps itself: enter or n goes on");
+            return status_fail(STATUS_REFUSED, "a lesson makes its steps itself: enter or n goes on%s",
+                               i < ALWAYS ? "" : "; at its end this can be tried");
     snprintf(id, 40, "lesson-%u", ++player->commands);
     return lesson_command(player->lesson, text, screen, id);
 }

@@ -88,7 +88,7 @@ static void draw_footer(const struct app *app, struct canvas *canvas, struct box
         .keymap = &app->options.keymap,
         .where = app_where(app),
         .current = app->help ? ACTION_HELP : screens_opening(app->screen),
-        .guided = app->options.guide != NULL,
+        .guided = app->options.guide && !app->options.guide->done,
         .commands = !app->options.watch && !state->ended && !state->crashed && ours,
         .paused = !strcmp(state->phase, "paused"),
         .playing = app->about.playing,

@@ -20,7 +20,7 @@ static const struct {
     int rank;
     int group;   /* groups stand apart where there is room */
     bool orders; /* tells the run what to do */
-    bool walks;  /* makes steps: not where a guide makes them */
+    bool walks;  /* makes steps or changes them: not where a guide does */
 } hinted[] = {
     {ACTION_TOWERS, ACTION_NONE, 8, 0, false, false},
     {ACTION_WHY, ACTION_NONE, 9, 0, false, false},
@@ -36,9 +36,9 @@ static const struct {
     {ACTION_WHY_SCOPE, ACTION_NONE, 3, 1, false, false},
     {ACTION_WHY_DETAILS, ACTION_NONE, 5, 1, false, false},
     {ACTION_WHY_PRESENT, ACTION_NONE, 5, 1, false, false},
-    {ACTION_WHY_APPLY, ACTION_WHY_RESTORE, 6, 1, true, false},
+    {ACTION_WHY_APPLY, ACTION_WHY_RESTORE, 6, 1, true, true},
     {ACTION_PAUSE, ACTION_NONE, 2, 1, true, true},
-    {ACTION_MORE_TOWERS, ACTION_FEWER_TOWERS, 4, 1, true, false},
+    {ACTION_MORE_TOWERS, ACTION_FEWER_TOWERS, 4, 1, true, true},
     {ACTION_STEP, ACTION_NONE, 5, 1, true, true},
     {ACTION_PLAY, ACTION_NONE, 2, 1, false, false},
     {ACTION_BACK, ACTION_ON, 4, 1, false, false},

@@ -175,6 +175,7 @@ void why_draw_table(const struct scene *scene, const struct why_picture *p) {
         put_right(scene->canvas, c.step, head, STYLE_FAINT, "step");
         canvas_text(scene->canvas, head, c.words.col, c.words.cols, STYLE_FAINT,
                     p->phase >= WHY_AVERAGE && p->step->why ? "in words"
+                    : c.words.cols < 48                     ? "numbers come with the average"
                                                             : "in words; the numbers come with the average");
     }
     int first = p->view->selected >= box.rows ? p->view->selected - box.rows + 1 : 0;

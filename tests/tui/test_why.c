@@ -168,11 +168,11 @@ static void sentences_are_whole(void **unused) {
     for (int i = 0; i < WHY_PHASES * 5 * 2 * 8 * 4; i++) {
         int phase = i % WHY_PHASES, n = towers[i / WHY_PHASES % 5], how = i / (WHY_PHASES * 5 * 2 * 8);
         const int *size = sizes[i / (WHY_PHASES * 5) % 2];
-        struct stream_script script = {.towers = n,
-                                       .steps = 20,
-                                       .frozen = phases[phase],
-                                       .applied = rules[i / (WHY_PHASES * 5 * 2) % 8],
-                                       .applied_after = 10};
+        const char *rule = rules[i / (WHY_PHASES * 5 * 2) % 8];
+        if (rule && n != 4)
+            continue;
+        struct stream_script script = {
+            .towers = n, .steps = 20, .frozen = phases[phase], .applied = rule, .applied_after = 10};
         struct app_options options = {.run = "quiet-harbor"};
         preferences_default(&options.preferences);
         keymap_default(&options.keymap);
@@ -378,7 +378,7 @@ static void says_who_asks(void **unused) {
 /* Where a lesson makes the steps the footer offers none. */
 static void a_guide_makes_the_steps(void **unused) {
     (void)unused;
-    static const char *const walks[] = {"space", "step", "next", "run"};
+    static const char *const walks[] = {"space", "step", "next", "run", "towers", "apply"};
     for (int guided = 0; guided < 2; guided++) {
         struct guide guide = {.text = "words", .part = 1, .parts = 2};
         struct app_options options = {.run = "quiet-harbor", .guide = guided ? &guide : NULL};
@@ -391,7 +391,7 @@ static void a_guide_makes_the_steps(void **unused) {
         (void)app_key(app, '2', state, 10);
         app_draw(app, canvas, state, 1, 10);
         row_text(canvas, 23, footer);
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 6; i++)
             assert_int_equal(strstr(footer, walks[i]) == NULL, guided);
         assert_non_null(strstr(footer, "scope"));
         canvas_free(canvas);
