@@ -24,6 +24,7 @@ void app_free(struct app *app) {
         return;
     shown_free(&app->shown);
     towers_view_free(&app->towers);
+    screens_free(&app->screens);
     free(app);
 }
 

@@ -22,6 +22,10 @@ void screens_init(struct screens *screens) {
     screens->why.asked_step = WIRE_UNKNOWN_INT;
 }
 
+void screens_free(struct screens *screens) {
+    why_view_free(&screens->why);
+}
+
 enum screen screens_opened(enum action action) {
     for (int i = 0; i < SCREENS; i++)
         if (table[i].action == action)

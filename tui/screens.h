@@ -27,6 +27,7 @@ struct screens {
 };
 
 void screens_init(struct screens *screens);
+void screens_free(struct screens *screens);
 
 /* The screen that an action opens; SCREENS: it opens none. And the action that opens a screen. */
 enum screen screens_opened(enum action action);

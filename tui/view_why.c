@@ -1,6 +1,7 @@
 #include "tui/view_why.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tui/format.h"
@@ -229,6 +230,36 @@ static int rows_of_words(const char *words, int cols) {
     return rows > least ? rows : least;
 }
 
+/* ---- the last whole step: shown again while the next one is told in part */
+
+void why_view_free(struct why_view *view) {
+    free(view->whole);
+    view->whole = NULL;
+}
+
+static void keep_whole(struct why_view *view, const struct canvas *canvas, struct box body) {
+    size_t row = (size_t)body.cols * sizeof *view->whole;
+    if (body.row < 0 || body.row + body.rows > canvas->rows || body.col < 0 ||
+        body.col + body.cols > canvas->cols)
+        return;
+    struct cell *cells = realloc(view->whole, (size_t)body.rows * row + 1);
+    if (!cells)
+        return; /* the one before stays, if any */
+    for (int r = 0; r < body.rows; r++)
+        memcpy(cells + r * body.cols, canvas->cells + (body.row + r) * canvas->cols + body.col, row);
+    view->whole = cells;
+    view->whole_at = body;
+}
+
+static bool show_whole(const struct why_view *view, struct canvas *canvas, struct box body) {
+    if (!view->whole || memcmp(&view->whole_at, &body, sizeof body) != 0)
+        return false;
+    for (int r = 0; r < body.rows; r++)
+        memcpy(canvas->cells + (body.row + r) * canvas->cols + body.col, view->whole + r * body.cols,
+               (size_t)body.cols * sizeof *view->whole);
+    return true;
+}
+
 void why_view_draw(struct why_view *view, const struct scene *scene, struct box body) {
     struct why_step step;
     gather(view, scene, &step);
@@ -236,6 +267,8 @@ void why_view_draw(struct why_view *view, const struct scene *scene, struct box 
         waiting_draw(scene, body);
         return;
     }
+    if (step.partial && show_whole(view, scene->canvas, body))
+        return;
     enum why_phase phase = shown_phase(view, &step);
     const struct event_alternative *all;
     int alternatives = why_alternatives(&step, &all);
@@ -257,4 +290,8 @@ void why_view_draw(struct why_view *view, const struct scene *scene, struct box 
     why_draw_table(scene, &picture);
     why_draw_details(scene, &picture);
     canvas_clip(scene->canvas, canvas_whole(scene->canvas));
+    if (step.moving && step.why && !step.partial)
+        keep_whole(view, scene->canvas, body);
+    else
+        why_view_free(view);
 }

@@ -19,7 +19,12 @@ struct why_view {
     int64_t step, reached; /* what `back` was about: when the step moves on, it ends */
     int64_t asked_step;    /* images were asked for */
     int asked_tower;
+    /* The last picture of a whole step while the run trained on, and where it stood; NULL: none. */
+    struct cell *whole;
+    struct box whole_at;
 };
+
+void why_view_free(struct why_view *view);
 
 /* What a key does here; false: nothing. replay: the phases of a record are walked, nothing is ordered. */
 bool why_view_act(struct why_view *view, enum action action, const struct scene *scene, bool replay,

@@ -88,6 +88,8 @@ void why_step_gather(struct why_step *out, const struct run_state *state, int to
         out->why = &state->why.why;
     out->terms = count_terms(out);
     out->values = out->terms > 0 && state->losses.losses.step == out->step && out->reached >= WHY_LOSSES;
+    out->partial = out->moving && state->why.kind == EVENT_WHY && state->why.why.step >= out->step &&
+                   !(out->why && out->values);
     out->towers = count_towers(out, towers);
     if (state->step.kind == EVENT_STEP && state->step.step.step == out->step) {
         out->lr = state->step.step.lr;

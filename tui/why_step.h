@@ -29,16 +29,17 @@ struct why_step {
     bool have;              /* there is a step to show */
     bool frozen;            /* it stands between two phases */
     bool moving;            /* the run trains on */
+    bool partial;           /* and is looked into, but not all that is told of this step has come yet */
     int64_t step;           /* unknown: WIRE_UNKNOWN_INT */
     enum why_phase reached; /* the last phase that is done */
     int64_t images;         /* of the batch */
     int towers, terms;      /* terms: of each tower's collection; 0: not known */
     bool values;            /* the terms' values are those of this step */
     double lr, loss, grad_norm, update_ratio;
-    const char *applied;         /* name of the wrong rule that makes the step; NULL: none */
-    bool taken_back;             /* and it is no longer in force */
+    const char *applied;               /* name of the wrong rule that makes the step; NULL: none */
+    bool taken_back;                   /* and it is no longer in force */
     const struct event_why *gradients; /* the towers' of this step; NULL: none */
-    const struct event_why *why; /* proof and alternatives of this step; NULL: none */
+    const struct event_why *why;       /* proof and alternatives of this step; NULL: none */
     const struct run_state *state;
 };
 

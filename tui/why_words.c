@@ -135,9 +135,8 @@ static const struct rule_words rules[] = {
      "built: its "
      "own terms and those of every tower built before. The first tower's images count N times, the last "
      "tower's "
-     "once, the decay (N+1)/2 times. The program runs, the loss it prints is many times too high, and "
-     "nothing "
-     "fails: that is what makes it hard to find."},
+     "once, the decay (N+1)/2 times. The program runs, prints a loss many times too high, and nothing "
+     "fails: so it is hard to find."},
     {"sum", "g = g0 + ... + gN-1",
      "Every tower's loss is already a mean over its own images. Adding N means up makes a gradient N times "
      "as "

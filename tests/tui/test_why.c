@@ -203,6 +203,55 @@ static void sentences_are_whole(void **unused) {
     }
 }
 
+/* While the next step is told in part, the picture of the whole one before it stands. */
+static void no_picture_of_parts(void **unused) {
+    (void)unused;
+    struct app_options options = {.run = "quiet-harbor"};
+    preferences_default(&options.preferences);
+    keymap_default(&options.keymap);
+    struct run_state *state = at_phase("update", 4);
+    struct event training = event_new(EVENT_STATE);
+    training.state.state = "training";
+    assert_int_equal(state_apply(state, &training), STATUS_OK);
+    struct app *app = app_new(&options);
+    struct canvas *canvas = canvas_new(40, 120), *before = canvas_new(40, 120);
+    app_draw(app, before, state, 1, 10);
+    (void)app_key(app, '2', state, 10);
+    app_draw(app, before, state, 1, 10);
+    struct event next = state->why; /* its losses and the step itself are still to come */
+    next.why.step++;
+    next.seq = 0; /* live */
+    struct arena arena = {0};
+    struct event copy;
+    assert_int_equal(event_copy(&next, &arena, &copy), STATUS_OK);
+    assert_int_equal(state_apply(state, &copy), STATUS_OK);
+    app_draw(app, canvas, state, 1, 10);
+    enum { ROWS = 30 }; /* of the body */
+    for (int i = 2 * 120; i < (2 + ROWS) * 120; i++)
+        assert_true(canvas->cells[i].rune == before->cells[i].rune);
+    next = state->step;
+    next.step.step++;
+    next.seq = 0;
+    struct event whole;
+    assert_int_equal(event_copy(&next, &arena, &whole), STATUS_OK);
+    assert_int_equal(state_apply(state, &whole), STATUS_OK);
+    struct event losses = state->losses;
+    losses.losses.step++;
+    losses.seq = 0;
+    assert_int_equal(event_copy(&losses, &arena, &copy), STATUS_OK);
+    assert_int_equal(state_apply(state, &copy), STATUS_OK);
+    app_draw(app, canvas, state, 1, 20);
+    bool other = false;
+    for (int i = 2 * 120; i < (2 + ROWS) * 120; i++)
+        other |= canvas->cells[i].rune != before->cells[i].rune;
+    assert_true(other);
+    arena_free(&arena);
+    canvas_free(canvas);
+    canvas_free(before);
+    app_free(app);
+    state_free(state);
+}
+
 static void proves(void **unused) {
     (void)unused;
     char found[256], meaning[256];
@@ -418,6 +467,7 @@ int main(void) {
         cmocka_unit_test(asks),
         cmocka_unit_test(scales),
         cmocka_unit_test(asks_again),
+        cmocka_unit_test(no_picture_of_parts),
         cmocka_unit_test(sentences_are_whole),
         cmocka_unit_test(says_who_asks),
         cmocka_unit_test(a_guide_makes_the_steps),
