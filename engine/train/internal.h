@@ -46,9 +46,9 @@ struct good_state {
 struct step_result {
     int64_t images;
     double lr, cross_entropy, weight_decay, loss, grad_norm, grad_norm_mean, update_ratio;
-    double average_norm2; /* of the right average, whatever rule is in force */
+    double average_norm2;                            /* of the right average, whatever rule is in force */
     double seconds, average_seconds, update_seconds; /* the latter two NaN: not known apart */
-    bool cosines, layers; /* dots and the layers' figures were worked out */
+    bool cosines, layers;                            /* dots and the layers' figures were worked out */
 };
 
 /* A value that is not finite, where it was found. tower -1: in the whole. */
@@ -114,7 +114,8 @@ struct trainer {
     struct evaluation evaluation;
     struct report report;
     bool paused, stopped;
-    bool lost; /* the device failed: the counters are those of the last good state */
+    bool lost;                /* the device failed: the counters are those of the last good state */
+    bool starting;            /* it was told that the run starts, and no step has been made since */
     bool losses_due;          /* the next step tells its collection */
     bool record_next;         /* the next step is recorded whatever its number: a command took effect */
     bool step_recorded;       /* the step at work is one of those */

@@ -53,6 +53,7 @@ void report_state(struct trainer *t, const char *state) {
     event.state.state = state;
     event.state.step = t->progress.steps;
     report_emit(t, &event, true);
+    t->starting = false;
 }
 
 void report_phase(struct trainer *t, const char *phase) {

@@ -171,7 +171,8 @@ void trainer_begin(struct trainer *t) {
     report_run_start(t);
     report_sizes(t);
     resume_report(t);
-    report_state(t, "training");
+    report_state(t, "starting"); /* the first step plans and allocates: it may take a while */
+    t->starting = true;
 }
 
 /* A value was not finite: say so, go back, pause. */
@@ -206,6 +207,8 @@ static enum status do_what_is_due(struct trainer *t) {
 static enum status after_step(struct trainer *t) {
     int64_t step = t->progress.steps;
     t->record_next = false;
+    if (t->starting)
+        report_state(t, "training");
     report_step(t, t->step_recorded);
     if (t->losses_due && !t->why)
         report_losses(t, step);

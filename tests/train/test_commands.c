@@ -66,7 +66,12 @@ static void test_refused(void **state) {
 static void test_pause_and_step(void **state) {
     (void)state;
     struct train_run *run = open_run();
-    train_run_steps(run, 2);
+    assert_string_equal(run->state, "starting");
+    train_run_steps(run, 1);
+    assert_string_equal(run->state, "training");
+    assert_int_equal(run->counts[EVENT_STATE], 2);
+    train_run_steps(run, 1);
+    assert_int_equal(run->counts[EVENT_STATE], 2);
     assert_true(train_run_command(run, "pause"));
     assert_true(trainer_paused(run->trainer));
     assert_string_equal(run->state, "paused");
