@@ -221,7 +221,7 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
     case ACTION_STOP:
         orders_add(&orders, "stop");
         snprintf(orders.question, sizeof orders.question,
-                 "stop the run? It saves a checkpoint and ends.   y stops, any other key does not");
+                 "stop the run? It saves and ends.   y stops it, any other key does not");
         return app_order(app, &orders, state, now);
     case ACTION_DISMISS:
         if (app->help) {

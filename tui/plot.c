@@ -255,6 +255,7 @@ enum { MARKER_COLS = 512 };
 struct marker_row {
     struct box box;
     bool taken[MARKER_COLS];
+    bool saved;             /* a checkpoint is drawn */
     int count[MARKER_COLS]; /* markers, those of the routine aside */
 };
 
@@ -289,6 +290,8 @@ static void draw_marker(struct canvas *canvas, const struct plot_layout *at, str
         return;
     canvas_put(canvas, row, col, 0x25be, style);
     take(taken, col, 1);
+    if (marker->kind == MARKER_CHECKPOINT && taken->saved)
+        return; /* the newest has the word, the others are known by it */
     char text[128];
     marker_text(marker->text ? marker->text : "", text, sizeof text);
     int others = is_routine(marker->kind) ? 0 : taken->count[col - taken->box.col] - 1;
@@ -302,6 +305,7 @@ static void draw_marker(struct canvas *canvas, const struct plot_layout *at, str
         canvas_text(canvas, row, col - width - 1, width, style, text);
         take(taken, col - width - 1, width + 1);
     }
+    taken->saved = taken->saved || marker->kind == MARKER_CHECKPOINT;
     if (is_routine(marker->kind))
         return;
     for (int r = at->area.row; r < at->area.row + at->area.rows; r++)

@@ -214,8 +214,7 @@ static enum shown_finding judge_shards(const struct shown *shown, char *out, siz
     } else {
         char text[FORMAT_SIZE];
         format_fixed(text, plain, 6, 4);
-        snprintf(out, size, "uneven shards: each tower counts by its images; the plain mean would say %s",
-                 text);
+        snprintf(out, size, "uneven shards count by their images; the plain mean would be %s", text);
     }
     return FINDING_REMARK;
 }

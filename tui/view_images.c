@@ -206,12 +206,13 @@ void images_view_draw(struct images_view *view, const struct scene *scene, struc
         else
             canvas_print(canvas, box.row, box.col, box.cols, STYLE_STRONG,
                          "\u25c2 tower %d \u25b8   holds no images until the next step", view->tower);
-        if (images)
-            canvas_print(canvas, box.row, box.col + 44, box.cols - 44, STYLE_FAINT,
-                         box.cols < 90 ? "as seen at step %lld" : "as the network saw them at step %lld",
-                         (long long)images->step);
-        if (images)
+        if (images) {
+            char step[FORMAT_SIZE];
+            format_count(step, images->step);
+            canvas_print(canvas, box.row, box.col + 40, box.cols - 40, STYLE_FAINT,
+                         "as the network saw them at step %s", step);
             draw_pictures(scene, (struct box){box.row + 2, box.col, box.rows - 2, box.cols}, images);
+        }
     }
     canvas_clip(canvas, canvas_whole(canvas));
 }

@@ -47,6 +47,18 @@ static void draw_noise(const struct scene *scene, int row, int col, int cols, in
                      (double)images < noise ? "still saves steps" : "saves few steps");
 }
 
+/* A share of 1 as "47 %", in eight columns. */
+static void percent(char out[FORMAT_SIZE], double share) {
+    char text[FORMAT_SIZE];
+    if (!isfinite(share))
+        snprintf(text, sizeof text, "\u2013");
+    else if (share < 0.005)
+        snprintf(text, sizeof text, "< 1 %%");
+    else
+        snprintf(text, sizeof text, "%.0f %%", 100 * share);
+    snprintf(out, FORMAT_SIZE, "%*s%.20s", 8 - text_width(text) > 0 ? 8 - text_width(text) : 0, "", text);
+}
+
 static void draw_row(const struct scene *scene, const struct scaling *s, int row, int col, int64_t n) {
     int64_t shard = (s->images + s->towers - 1) / s->towers;
     double one = scaling_step(s, 1, s->images), fixed = scaling_step(s, n, s->images);
@@ -54,12 +66,12 @@ static void draw_row(const struct scene *scene, const struct scaling *s, int row
     bool here = n == s->towers, beyond = n > s->images;
     char a[FORMAT_SIZE], b[FORMAT_SIZE], c[FORMAT_SIZE], d[FORMAT_SIZE], batch[FORMAT_SIZE];
     format_fixed(a, beyond ? wire_unknown() : fixed, 9, 2);
-    format_fixed(b, beyond ? wire_unknown() : 100 * one / (fixed * (double)n), 6, 0);
+    percent(b, beyond ? wire_unknown() : one / (fixed * (double)n));
     format_fixed(c, grown, 9, 2);
-    format_fixed(d, 100 * alone / grown, 6, 0);
+    percent(d, alone / grown);
     format_count(batch, n * shard);
-    canvas_print(scene->canvas, row, col, 78, here ? STYLE_STRONG : STYLE_PLAIN,
-                 "%s%6lld %s %s %%   %9s %s %s %%", here ? ">" : " ", (long long)n, a, b, batch, c, d);
+    canvas_print(scene->canvas, row, col, 78, here ? STYLE_STRONG : STYLE_PLAIN, "%s%6lld %s %s   %9s %s %s",
+                 here ? ">" : " ", (long long)n, a, b, batch, c, d);
 }
 
 void scaling_draw(const struct scene *scene, struct box body) {

@@ -9,7 +9,18 @@
 #include "tests/support/stream.h"
 #include "tui/app.h"
 
-enum how { PLAINLY = 0, AS_ASCII = 1, AS_BLOCK = 2, CRASHED = 4, WATCHING = 8, OF_A_RECORD = 16 };
+enum how {
+    PLAINLY = 0,
+    AS_ASCII = 1,
+    AS_BLOCK = 2,
+    CRASHED = 4,
+    WATCHING = 8,
+    OF_A_RECORD = 16,
+    HELD = 32,   /* somebody else has control */
+    ASKED = 64,  /* somebody else asks for it */
+    QUIET = 128, /* the terminal is slow */
+    GUIDED = 256 /* in a lesson */
+};
 
 struct shot {
     const char *name;
@@ -130,6 +141,29 @@ static const struct shot shots[] = {
     SHOT("scaling-80x24", 24, 80, PLAINLY, "6", RUN),
     SHOT("scaling-unknown", 24, 80, PLAINLY, "6", RUN, .unknown = true),
     SHOT("replay", 24, 80, OF_A_RECORD, "", RUN),
+    SHOT("replay-120x40", 40, 120, OF_A_RECORD, "", RUN, .eval_every = 400),
+    SHOT("control-elsewhere-80x24", 24, 80, HELD, "", RUN),
+    SHOT("control-elsewhere-120x40", 40, 120, HELD, " ", RUN),
+    SHOT("control-asked", 24, 80, ASKED, "", RUN),
+    SHOT("quiet-120x40", 40, 120, QUIET, "e:budget|", RUN),
+    SHOT("guided-120x40", 40, 120, GUIDED, "", RUN),
+    SHOT("guided-80x24", 24, 80, GUIDED, "", RUN),
+    SHOT("one-tower-120x40", 40, 120, PLAINLY, "", .towers = 1, .steps = 300),
+    SHOT("10-towers-80x24", 24, 80, PLAINLY, "", .towers = 10, .steps = 300),
+    SHOT("64-towers-200x50", 50, 200, PLAINLY, "", .towers = 64, .steps = 300),
+    SHOT("paused-120x40", 40, 120, PLAINLY, "", RUN, .pause_at = 1240),
+    SHOT("crashed-120x40", 40, 120, CRASHED, "", RUN),
+    SHOT("unknown-values-80x24", 24, 80, PLAINLY, "", RUN, .unknown = true),
+    SHOT("devices-64-towers", 40, 120, PLAINLY, "4", .towers = 64, .steps = 300),
+    SHOT("devices-ascii", 24, 80, AS_ASCII, "4", RUN),
+    SHOT("images-tones-80x24", 24, 80, PLAINLY, "5", RUN, .frozen = "update"),
+    SHOT("images-40x10", 10, 40, PLAINLY, "5", RUN, .frozen = "update"),
+    SHOT("scaling-one-tower", 24, 80, PLAINLY, "6", .towers = 1, .steps = 300),
+    SHOT("scaling-40x10", 10, 40, PLAINLY, "6", RUN),
+    SHOT("layers-ascii", 24, 80, AS_ASCII, "3", RUN, .layers = true),
+    SHOT("layers-40x10", 10, 40, PLAINLY, "3", RUN, .layers = true),
+    SHOT("help-40x10", 10, 40, PLAINLY, "?", RUN),
+    SHOT("help-of-a-record", 40, 120, OF_A_RECORD, "?", RUN),
 };
 /* clang-format on */
 
@@ -152,10 +186,31 @@ static int press_of(char key) {
     }
 }
 
+/* Who has control, as a live run tells it. */
+static void tell_control(struct run_state *state, unsigned how) {
+    struct event event = event_new(EVENT_CONTROL);
+    bool ours = !(how & HELD);
+    event.control.holder_user = ours ? "ada" : "grace";
+    event.control.holder_terminal = ours ? "pts/3" : "pts/7";
+    event.control.yours = ours;
+    event.control.watchers = 2;
+    if (how & ASKED) {
+        event.control.asking_user = "grace";
+        event.control.asking_terminal = "pts/7";
+    }
+    assert_int_equal(state_apply(state, &event), STATUS_OK);
+}
+
 static bool take_shot(const struct shot *shot) {
     struct app_options options = {.run = "quiet-harbor", .waiting = "the engine to start"};
     options.watch = (shot->how & WATCHING) != 0;
     options.replay = (shot->how & OF_A_RECORD) != 0;
+    static const struct guide guide = {
+        .text = "Two towers share the parameters, but each has images of its own: look at the column of "
+                "cross-entropies. Their average, below the rule, is the loss of the whole batch.",
+        .part = 2,
+        .parts = 5};
+    options.guide = shot->how & GUIDED ? &guide : NULL;
     preferences_default(&options.preferences);
     keymap_default(&options.keymap);
     bool nothing = shot->script.towers == 0;
@@ -167,6 +222,9 @@ static bool take_shot(const struct shot *shot) {
         canvas->glyphs = shot->how & AS_ASCII ? GLYPHS_ASCII : GLYPHS_BLOCK;
     if (shot->how & CRASHED)
         state_crashed(state, NULL);
+    if (shot->how & (HELD | ASKED))
+        tell_control(state, shot->how);
+    app_quiet(app, (shot->how & QUIET) != 0);
     struct feed_status about = {
         .replay = options.replay, .playing = true, .speed = 4, .at = 0.41, .seconds = 16, .all = 41};
     app_about(app, &about);
