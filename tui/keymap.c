@@ -194,7 +194,7 @@ static const struct key_binding defaults[] = {
      WHERE_BOTH,
      "window",
      NULL,
-     "all steps, or the last 10 000, 1 000, 100"},
+     "all steps, or 10 000, 1 000, 100: the last, or around the cursor"},
     {ACTION_PLOT, GROUP_CURVES, {'g'}, WHERE_BOTH, "other-plot", NULL, "the other plot, where one has room"},
     {ACTION_LEFT,
      GROUP_CURVES,

@@ -200,7 +200,8 @@ static void choose_towers(const struct towers_view *view, const struct scene *sc
         request->tower_count = 0; /* one tower is the average */
 }
 
-static struct axis step_axis(const struct scene *scene) {
+/* All steps, the last ones, or with a cursor those around it. */
+static struct axis step_axis(const struct towers_view *view, const struct scene *scene) {
     const struct run_state *state = scene->state;
     int64_t planned = WIRE_UNKNOWN_INT, first = 1, last = 1;
     if (state->run_start.kind == EVENT_RUN_START)
@@ -209,28 +210,34 @@ static struct axis step_axis(const struct scene *scene) {
         first = state->points[0].step;
         last = state->points[state->point_count - 1].step;
     }
-    return axis_steps(first, last, scene->preferences->window, planned, state->ended || state->crashed);
+    int64_t window = scene->preferences->window, end = last;
+    if (view->cursor != WIRE_UNKNOWN_INT && window > 0) {
+        end = view->cursor + window / 2;
+        end = end < first + window ? first + window : end;
+        end = end > last ? last : end;
+    }
+    return axis_steps(first, end, window, planned, end == last && (state->ended || state->crashed));
 }
 
 /* What of the plots is not as it begins. */
-static void describe_setting(const struct preferences *preferences, char *out, size_t size) {
+static void describe_setting(const struct preferences *preferences, bool cursor, char *out, size_t size) {
     const char *word;
-    char window[FORMAT_SIZE];
+    char window[FORMAT_SIZE], steps[64] = "";
     preferences_smoothing(preferences->smoothing, &word);
     format_count(window, preferences->window);
-    snprintf(out, size, "%s%s%s%s%.20s", preferences->log_scale ? "log" : "",
-             preferences->log_scale && preferences->smoothing ? " \u00b7 " : "",
-             preferences->smoothing ? word : "",
-             preferences->window == 0                           ? ""
-             : preferences->log_scale || preferences->smoothing ? " \u00b7 last "
-                                                                : "last ",
-             preferences->window ? window : "");
+    if (preferences->window > 0)
+        snprintf(steps, sizeof steps, cursor ? "%.20s around the cursor" : "last %.20s", window);
+    const char *parts[] = {preferences->log_scale ? "log" : "", preferences->smoothing ? word : "", steps};
+    *out = 0;
+    for (int i = 0; i < 3; i++)
+        if (*parts[i])
+            snprintf(out + strlen(out), size - strlen(out), "%s%s", *out ? " \u00b7 " : "", parts[i]);
 }
 
 static void draw_plot(struct towers_view *view, const struct scene *scene, enum curve_quantity quantity,
                       struct box box) {
     struct curves_request request = {.quantity = quantity, .generation = scene->generation};
-    request.steps = step_axis(scene);
+    request.steps = step_axis(view, scene);
     request.columns = plot_columns(box, scene->canvas->glyphs);
     request.smoothing = preferences_smoothing(scene->preferences->smoothing, NULL);
     choose_towers(view, scene, &request);
@@ -243,7 +250,7 @@ static void draw_plot(struct towers_view *view, const struct scene *scene, enum 
     if (request.columns <= 0 || !curves_update(curves, scene->state, &request))
         return;
     char setting[96];
-    describe_setting(scene->preferences, setting, sizeof setting);
+    describe_setting(scene->preferences, view->cursor != WIRE_UNKNOWN_INT, setting, sizeof setting);
     bool range = request.tower_count < 0, alone = request.tower_count == 0;
     struct plot plot = {
         .title = quantity == CURVE_LOSS ? "loss" : "gradient norm",

@@ -88,6 +88,7 @@ static const struct shot shots[] = {
     SHOT("commands-120x40", 40, 120, PLAINLY, "<<<<<<<<<<<", RUN, .commands_at = 1000),
     SHOT("commands-log", 24, 80, PLAINLY, "7", RUN, .commands_at = 1000, .frozen = "update"),
     SHOT("commands-log-filtered", 24, 120, PLAINLY, "7/phase|", RUN, .commands_at = 1000, .frozen = "update"),
+    SHOT("around-the-cursor", 40, 120, PLAINLY, "<<<<<<<<<<<<<<<<<<<<www", RUN),
     SHOT("prompt", 24, 80, PLAINLY, ":set lr 0.05", RUN),
     SHOT("prompt-completion", 24, 80, PLAINLY, ":set \t\t", RUN),
     SHOT("prompt-wrong", 24, 80, PLAINLY, ":tower 4|", RUN),
