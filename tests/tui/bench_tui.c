@@ -2,7 +2,7 @@
  * a key and the first frame at 120x40, for live runs that use every core, a replay, and other full-screen
  * monitors where they are installed. Each runs in a pseudo-terminal of its own.
  *
- *   bench_tui PROGRAM SECONDS [MODEL TOWERS ...] */
+ *   bench_tui PROGRAM SECONDS [MODEL|replay TOWERS ...] */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "tests/support/stream.h"
 #include "tests/support/vt.h"
 
-enum { ROWS = 40, COLS = 120, MOST_SECONDS = 600, KEYS = 100 };
+enum { ROWS = 40, COLS = 120, MOST_SECONDS = 600, KEYS = 100, SEEKS = 20 };
 
 static char folder[] = "/tmp/towerscope-bench.XXXXXX";
 
@@ -102,6 +102,41 @@ static void press_keys(struct vt *vt, struct figures *out) {
     qsort(out->keys, (size_t)out->key_count, sizeof *out->keys, by_size);
 }
 
+/* Of a record: until it is read, from a place that is asked for to its screen, and the most memory. */
+static void look_at_record(struct vt *vt, double begun) {
+    double seeks[SEEKS], read = 0;
+    int count = 0;
+    if (vt_wait_text(vt, " s of ", 60))
+        read = clock_seconds() - begun;
+    vt_keys(vt, " "); /* it stands */
+    for (; count < SEEKS; count++) {
+        int thousands = 1 + count * 7 % 19, rest = 100 + count * 37;
+        char keys[32], shown[32];
+        snprintf(keys, sizeof keys, ":goto %d%03d\r", thousands, rest);
+        snprintf(shown, sizeof shown, "step %d %03d", thousands, rest);
+        double from = clock_seconds();
+        vt_keys(vt, keys);
+        if (!vt_wait_text(vt, shown, 10))
+            break;
+        seeks[count] = 1000 * (clock_seconds() - from);
+        vt_settle(vt, 0.2, 1);
+    }
+    qsort(seeks, (size_t)count, sizeof *seeks, by_size);
+    char path[64], line[256];
+    long memory = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)vt_pid(vt));
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %ld", &memory) == 1)
+            break;
+    if (file)
+        fclose(file);
+    if (count > 0)
+        printf("    read in %.1f s, %d seeks: median %.0f ms, most %.0f ms, memory %.0f MiB\n", read, count,
+               seeks[count / 2], seeks[count - 1], (double)memory / 1024);
+    vt_keys(vt, " ");
+}
+
 static void print_percent(const char *lead, double value, const char *end) {
     if (value < 0)
         printf("%s     -  %s", lead, end);
@@ -141,6 +176,8 @@ static void measure(const char *name, const char *const argv[], pid_t engine, bo
         figures.first_towers = 1000 * (clock_seconds() - begun);
         if (!shown)
             figures.first_frame = -1;
+        if (!engine)
+            look_at_record(vt, begun);
         vt_settle(vt, 5, 2.5);
         vt_keys(vt, ":budget\r");
     }
@@ -218,7 +255,7 @@ static void print_load(const char *when) {
 int main(int argc, char **argv) {
     int seconds = argc > 2 ? atoi(argv[2]) : 20;
     if (argc < 2 || seconds < 2 || seconds > MOST_SECONDS) {
-        fprintf(stderr, "usage: bench_tui PROGRAM SECONDS [MODEL TOWERS ...] (2 to %d seconds)\n",
+        fprintf(stderr, "usage: bench_tui PROGRAM SECONDS [MODEL|replay TOWERS ...] (2 to %d seconds)\n",
                 MOST_SECONDS);
         return 2;
     }
@@ -233,7 +270,10 @@ int main(int argc, char **argv) {
            "median  99 %% "
            " most  frame towers\n");
     for (int i = 3; i + 1 < argc; i += 2)
-        live(argv[1], argv[i], atoi(argv[i + 1]), seconds);
+        if (!strcmp(argv[i], "replay"))
+            replay(argv[1], atoi(argv[i + 1]), seconds);
+        else
+            live(argv[1], argv[i], atoi(argv[i + 1]), seconds);
     if (argc <= 3) {
         live(argv[1], "cifar10", 2, seconds);
         live(argv[1], "cifar10", 4, seconds);
