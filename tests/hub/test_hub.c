@@ -251,7 +251,9 @@ static void commands_reach_the_trainer_and_are_answered(void **context) {
     /* a wrong rule is told from its command on, until it is taken back */
     for (int i = 0; i < 2; i++) {
         event.command.text = i ? "why restore" : "why apply sum";
+        *w.reason = 0;
         hub_emit(hub, &event, false);
+        TAKE_UNTIL(&w, *w.reason); /* it is on its way to ctl too, before the answer */
         *ctl.reason = 0;
         assert_int_equal(client_send(ctl.client, "status", WIRE_UNKNOWN_INT, id), STATUS_OK);
         TAKE_UNTIL(&ctl, strstr(ctl.reason, "step 10"));

@@ -12,6 +12,14 @@
 
 static enum cpu_isa tested;
 
+/* Under the thread sanitizer it is the threads that count: they are the same for each instruction set, and what
+ * follows a convolution changes nothing of them. */
+#ifdef __SANITIZE_THREAD__
+enum { BRIEF = true };
+#else
+enum { BRIEF = false };
+#endif
+
 /* Operations that the implementation takes when it is forced. */
 static int taken_by(const char *force, const struct op *ops, int count) {
     struct device_handle device;
@@ -31,6 +39,7 @@ static int taken_by(const char *force, const struct op *ops, int count) {
 /* On one thread for an even number of images, on three for an odd one. */
 static void check(const char *force, const struct op *ops, int count, int images, bool quantised) {
     assert_int_equal(taken_by(force, ops, count), count);
+    images += BRIEF && images % 2 == 0;
     struct op_check one = {.device = "cpu",
                            .isa = isa_name(tested),
                            .force = force,
@@ -108,7 +117,7 @@ static void test_lrn_pool(void **state) {
 
 /* Convolution alone, with bias, with ReLU, with both. */
 static void check_convolution(const char *force, struct op conv, int images) {
-    for (int with = 0; with < 4; with++) {
+    for (int with = BRIEF ? 3 : 0; with < 4; with++) {
         struct op ops[3] = {conv};
         int count = 1;
         if (with & 1)
@@ -155,7 +164,7 @@ static void test_winograd_3x3(void **state) {
 static void test_winograd_lrn_pool(void **state) {
     (void)state;
     static const struct shape in[] = {{12, 12, 64}, {7, 10, 16}};
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = BRIEF; i < 2; i++)
         for (int relu = 0; relu < 2; relu++) {
             struct op ops[5] = {make_conv(in[i], 64, 5, 1), make_bias((struct shape){in[i].h, in[i].w, 64})};
             int count = 2;
@@ -226,7 +235,7 @@ static void test_shards(void **state) {
                                .threads = threads,
                                .ops = ops,
                                .count = 12,
-                               .images = 37,
+                               .images = BRIEF ? 19 : 37,
                                .tolerance = 1e-5,
                                .seed = 3};
         assert_int_equal(op_check_shards(&one), STATUS_OK);
@@ -253,6 +262,8 @@ int main(void) {
             cmocka_unit_test(test_shards),
         };
         failed |= cmocka_run_group_tests(tests, NULL, NULL);
+        if (BRIEF)
+            break;
     }
     return failed;
 }
