@@ -88,7 +88,7 @@ void collective_close(struct device *device) {
         if (!device->comm[g])
             continue;
         gpu_use(&device->gpu[g]);
-        if (*device->failure) {
+        if (*device->failure) { /* ends what is under way, too */
             (void)ncclCommAbort(device->comm[g]);
         } else {
             (void)ncclCommFinalize(device->comm[g]);

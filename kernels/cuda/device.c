@@ -171,6 +171,10 @@ static enum status device_poll(struct device *device) {
     if (status == STATUS_BUSY)
         return status;
     device->busy_since = 0;
+    if (status == STATUS_OK)
+        streams_settled(device);
+    else
+        collective_close(device); /* else what is queued behind a sum would never end */
     staging_settle(device, status == STATUS_OK);
     return status;
 }

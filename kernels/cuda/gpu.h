@@ -3,8 +3,8 @@
  *
  * Each GPU has one main stream, for what concerns all its towers (sums, updates, shared buffers), and streams
  * of its workers. Work of one kind of stream waits for the other's by events: gpu_join() before work is
- * queued on the main stream, gpu_leave() after it, and each() before it hands a worker's stream out. Nothing
- * ever waits on the host but device_poll's caller. */
+ * queued on the main stream, gpu_leave() after it, and worker_use() before work is queued on a worker's.
+ * Nothing ever waits on the host but device_poll's caller. */
 #ifndef TOWERSCOPE_KERNELS_CUDA_GPU_H
 #define TOWERSCOPE_KERNELS_CUDA_GPU_H
 
@@ -115,11 +115,17 @@ enum status gpu_join(struct device *device, int gpu, cudaStream_t *main);
 /* What was queued on the main stream goes before what its workers queue from now on. */
 enum status gpu_leave(struct device *device, int gpu);
 
-/* A worker's stream, made when it is needed, behind the main stream's work; its GPU is current. */
+/* A worker's stream, made when it is needed. */
 enum status worker_enter(struct device *device, int number, struct stream **out);
+
+/* Before work is queued on a worker's stream: behind the main stream's work; its GPU is current. */
+enum status worker_use(struct stream *worker);
 
 /* STATUS_OK: all is done; STATUS_BUSY, or a failure. */
 enum status streams_query(struct device *device);
+
+/* All is done: nobody has to wait for what was queued so far. */
+void streams_settled(struct device *device);
 
 /* ---- memory.c */
 

@@ -94,7 +94,7 @@ enum status cuda_forward(struct stream *stream, const struct plan *plan, const s
     STATUS_TRY(memory_local(d, stream->gpu, args->y, values_out(plan) * sizeof(float), "the output", &l.y));
     STATUS_TRY(find_common(stream, plan, args, &l));
     const float *bias = plan->bias >= 0 ? l.params[plan->bias] : NULL;
-    gpu_use(&d->gpu[stream->gpu]);
+    STATUS_TRY(worker_use(stream));
     switch (plan->op.kind) {
     case OP_CONV:
         return named(stream, conv_forward(stream->conv, plan->conv[stream->gpu], l.x, l.prepared, bias, l.y,
@@ -169,7 +169,7 @@ enum status cuda_backward(struct stream *stream, const struct plan *plan, const 
     if (!plan->training)
         return status_fail(STATUS_INTERNAL, "backward of a plan that was made for forward only");
     STATUS_TRY(find_backward(stream, plan, args, &l));
-    gpu_use(&plan->device->gpu[stream->gpu]);
+    STATUS_TRY(worker_use(stream));
     switch (plan->op.kind) {
     case OP_CONV:
         STATUS_TRY(bias_relu_backward(stream, plan, &l, l.dy));
@@ -224,7 +224,7 @@ enum status cuda_loss(struct stream *stream, const struct loss_args *a) {
                             &probabilities));
     STATUS_TRY(
         memory_local(d, gpu, a->dlogits, a->dlogits.data ? bytes : 0, "the logits' gradient", &dlogits));
-    gpu_use(&d->gpu[gpu]);
+    STATUS_TRY(worker_use(stream));
     STATUS_TRY(labels_room(stream, a->images));
     STATUS_TRY(staging_send(d, gpu, stream->handle, stream->labels, a->labels, images * sizeof *a->labels));
     return gpu_checked(d, gpu,

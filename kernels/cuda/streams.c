@@ -95,15 +95,23 @@ enum status worker_enter(struct device *device, int number, struct stream **out)
             stream_close(worker);
             return status_prefix(status, "%s: ", g->name);
         }
+        worker->seen = g->main.queried ? g->work : 0; /* nothing to wait for, or all of it */
     }
     gpu_use(g);
+    *out = worker;
+    return STATUS_OK;
+}
+
+enum status worker_use(struct stream *worker) {
+    struct device *device = worker->device;
+    struct gpu *g = &device->gpu[worker->gpu];
+    gpu_use(g);
     if (worker->seen != g->work) {
-        STATUS_TRY(wait_for(device, gpu, worker->handle, g->main.event));
+        STATUS_TRY(wait_for(device, worker->gpu, worker->handle, g->main.event));
         worker->seen = g->work;
     }
     worker->busy = true;
     worker->queried = false;
-    *out = worker;
     return STATUS_OK;
 }
 
@@ -132,4 +140,11 @@ enum status streams_query(struct device *device) {
             return status;
     }
     return result;
+}
+
+void streams_settled(struct device *device) {
+    for (int w = 0; w < device->count * WORKERS_PER_GPU; w++) {
+        device->worker[w].seen = device->gpu[w % device->count].work;
+        device->worker[w].busy = false;
+    }
 }

@@ -12,9 +12,8 @@ static enum status stream_for(struct device *device, struct stream *stream, int 
     *main = !stream || stream->gpu != gpu;
     if (*main)
         return gpu_join(device, gpu, out);
-    gpu_use(&device->gpu[gpu]);
     *out = stream->handle;
-    return STATUS_OK;
+    return worker_use(stream);
 }
 
 static enum status leave(struct device *device, int gpu, bool main) {

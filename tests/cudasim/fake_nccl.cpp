@@ -17,6 +17,7 @@ namespace {
 
 struct Clique { // what the ranks of one communicator share
     std::vector<ncclComm *> ranks;
+    bool aborted = false;
 };
 
 struct Call {
@@ -67,6 +68,8 @@ struct Meeting { // one collective
     std::vector<Call> calls;
     std::vector<bool> here;
     bool done = false;
+    std::shared_ptr<Clique> clique;
+    bool aborted() const { return clique->aborted; }
     bool all_here() const {
         for (bool h : here)
             if (!h)
@@ -74,7 +77,7 @@ struct Meeting { // one collective
         return true;
     }
     void run() {
-        if (done)
+        if (done || aborted())
             return;
         done = true;
         size_t n = calls[0].count, ranks = calls.size();
@@ -106,6 +109,7 @@ ncclResult_t meet() {
         return ncclSystemError;
     auto meeting = std::make_shared<Meeting>();
     meeting->calls = now;
+    meeting->clique = now[0].comm->clique;
     meeting->here.assign(now.size(), false);
     bool hangs = number == settings().hang_collective;
     int before;
@@ -113,7 +117,7 @@ ncclResult_t meet() {
     for (size_t r = 0; r < now.size(); r++) {
         auto ready = [=] {
             meeting->here[r] = true;
-            return meeting->all_here() && !hangs;
+            return meeting->aborted() || (meeting->all_here() && !hangs);
         };
         cudaSetDevice(now[r].comm->gpu);
         cudaError_t error = enqueue_when(now[r].stream, "collective", ready, [=] { meeting->run(); });
@@ -213,6 +217,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+    if (comm->clique)
+        comm->clique->aborted = true;
     leave(comm);
     return ncclSuccess;
 }

@@ -1,0 +1,207 @@
+/* What the plugin does when something is wrong, on simulated GPUs: an order that is not kept is found by some
+ * seed, a GPU is lost in mid-step, memory runs out, NCCL fails or never answers.
+ * test-timeout: 300; test-skip-under: thread (threads of kernels are contexts that it does not follow) */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/registry.h"
+#include "tests/cudasim/sim.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/train_run.h"
+
+static const char *const words[] = {"towers=3", "batch=9", "lr=0.05", "momentum=0.9", "clip-norm=0.5", NULL};
+
+/* Two steps; all that they left behind, as one number that no two different runs share by chance. */
+static bool two_steps(struct cudasim_settings settings, const char *model, double *mark) {
+    sim_set(settings);
+    struct train_run *run = train_run_open(sim_names(settings.gpus), model, 96, 20, words);
+    size_t count = run->model->flat_count;
+    float *parameters = calloc(count, sizeof *parameters);
+    assert_non_null(parameters);
+    bool whole = true;
+    for (int i = 0; i < 2 && whole; i++)
+        whole = trainer_step(run->trainer) == STATUS_OK && run->steps == i + 1;
+    whole = whole && trainer_read(run->trainer, "parameters", parameters, count) == STATUS_OK;
+    *mark = 0;
+    for (size_t i = 0; i < count; i++)
+        *mark += (double)parameters[i] * (double)(i % 101 + 1);
+    for (int i = 0; i < run->steps; i++)
+        *mark += run->kept[i].step.loss + run->kept[i].step.grad_norm + run->kept[i].step.update_ratio;
+    free(parameters);
+    train_run_close(run);
+    return whole;
+}
+
+/* ---- order */
+
+/* Each wait for an event is left out in turn: some order of execution must then give something else. A wait
+ * that nobody can miss would be one too many. */
+static void every_wait_is_needed_by(const char *model, const char *name) {
+    enum { SEEDS = 16 };
+    double right, mark;
+    int missed = 0;
+    assert_true(two_steps(sim_healthy(2, 1), model, &right));
+    int waits = sim_waits();
+    assert_true(waits >= 6); /* the sum over three towers, twice */
+    for (int drop = 0; drop < waits; drop++) {
+        bool caught = false;
+        for (unsigned seed = 1; seed <= SEEDS && !caught; seed++) {
+            struct cudasim_settings settings = sim_healthy(2, seed);
+            settings.drop_wait = drop;
+            caught = !two_steps(settings, model, &mark) || !(mark == right);
+        }
+        if (!caught) {
+            printf("nobody misses wait %d of %d\n", drop, waits);
+            missed++;
+        }
+    }
+    printf("cuda-sim: %s: %d of %d removed waits were found out by one of %d orders\n", name, waits - missed,
+           waits, SEEDS);
+    assert_true(missed == 0);
+}
+
+static void every_wait_is_needed(void **state) {
+    (void)state;
+    every_wait_is_needed_by(mlp_text, "dense layers");
+    every_wait_is_needed_by(conv_text, "convolutions");
+}
+
+static void order_changes_nothing(void **state) {
+    (void)state;
+    double right, mark;
+    assert_true(two_steps(sim_healthy(3, 1), mlp_text, &right));
+    for (unsigned seed = 2; seed <= 20; seed++) {
+        assert_true(two_steps(sim_healthy(3, seed), mlp_text, &mark));
+        assert_true(mark == right);
+    }
+}
+
+/* ---- failures */
+
+static void lose(int gpu, int after) {
+    struct cudasim_settings settings = sim_healthy(2, (unsigned)after);
+    char name[16], path[512];
+    snprintf(name, sizeof name, "sim:%d", gpu);
+    snprintf(path, sizeof path, "%s/lost-%d-%d", getenv("TEST_TMP"), gpu, after);
+    sim_set(settings);
+    struct train_run *run = train_run_resume("sim:0,sim:1", mlp_text, 96, 20, words, path, NULL);
+    size_t count = run->model->flat_count;
+    float *before = calloc(count, sizeof *before), *saved = calloc(count, sizeof *saved);
+    assert_true(before && saved);
+    assert_int_equal(trainer_read(run->trainer, "parameters", before, count), STATUS_OK);
+    settings.lose_gpu = gpu;
+    settings.lose_after = after;
+    sim_set(settings);
+    for (int i = 0; i < 50 && !trainer_paused(run->trainer); i++)
+        assert_int_equal(trainer_step(run->trainer), STATUS_OK);
+    assert_true(trainer_paused(run->trainer));
+    assert_true(strstr(run->alarm, name) || strstr(run->alarm, "NCCL"));
+    assert_int_equal(trainer_steps(run->trainer), 0); /* the last good state: that of the start */
+    assert_int_equal(trainer_save(run->trainer), STATUS_OK);
+    train_run_close(run);
+    char file[600];
+    snprintf(file, sizeof file, "%s/step-00000000.safetensors", path);
+    sim_set(sim_healthy(2, 1));
+    run = train_run_resume("sim:0,sim:1", mlp_text, 96, 20, words, path, file);
+    assert_int_equal(trainer_read(run->trainer, "parameters", saved, count), STATUS_OK);
+    assert_memory_equal(before, saved, count * sizeof *saved);
+    train_run_steps(run, 1);
+    train_run_close(run);
+    free(before);
+    free(saved);
+}
+
+static void a_gpu_is_lost(void **state) {
+    (void)state;
+    for (int after = 1; after < 150; after += 29)
+        for (int gpu = 0; gpu < 2; gpu++)
+            lose(gpu, after);
+}
+
+static void memory_runs_out(void **state) {
+    (void)state;
+    struct cudasim_settings settings = sim_healthy(2, 1);
+    int refused = 0;
+    for (size_t bytes = 32 << 10; bytes < (512 << 10); bytes += 40 << 10) {
+        settings.memory_bytes = bytes;
+        sim_set(settings);
+        struct device_handle device;
+        if (train_run_refusal("sim:0,sim:1", mlp_text, 96, 20, words, NULL) == STATUS_OK)
+            break;
+        refused++;
+        assert_true(strstr(status_text(), "memory") != NULL);
+        assert_true(sim_clean());
+        (void)device;
+    }
+    assert_true(refused > 0);
+    sim_set(settings);
+    struct train_run *run = train_run_open("sim:0,sim:1", mlp_text, 96, 20, words);
+    train_run_steps(run, 1);
+    settings.memory_bytes = 1; /* full: nothing more is to be had */
+    sim_set(settings);
+    assert_false(train_run_command(run, "towers 16"));
+    train_run_steps(run, 2); /* goes on as it was */
+    assert_int_equal(run->steps, 3);
+    train_run_close(run);
+    assert_true(sim_clean());
+}
+
+static void nccl_fails(void **state) {
+    (void)state;
+    struct cudasim_settings settings = sim_healthy(2, 1);
+    sim_set(settings);
+    struct train_run *run = train_run_open("sim:0,sim:1", mlp_text, 96, 20, words);
+    train_run_steps(run, 1);
+    settings.fail_collective = 1;
+    sim_set(settings);
+    assert_int_equal(trainer_step(run->trainer), STATUS_OK);
+    assert_true(trainer_paused(run->trainer));
+    assert_non_null(strstr(run->alarm, "NCCL"));
+    train_run_close(run);
+    assert_true(sim_clean());
+}
+
+static void nccl_never_answers(void **state) {
+    (void)state;
+    struct cudasim_settings settings = sim_healthy(2, 1);
+    setenv("TOWERSCOPE_GPU_DEADLINE", "0.3", 1);
+    sim_set(settings);
+    struct train_run *run = train_run_open("sim:0,sim:1", mlp_text, 96, 20, words);
+    settings.hang_collective = 0;
+    sim_set(settings);
+    assert_int_equal(trainer_step(run->trainer), STATUS_OK);
+    assert_true(trainer_paused(run->trainer));
+    assert_non_null(strstr(run->alarm, "within 0.3 seconds"));
+    train_run_close(run);
+    unsetenv("TOWERSCOPE_GPU_DEADLINE");
+}
+
+static void one_gpu_twice(void **state) {
+    (void)state;
+    struct device_handle device;
+    sim_set(sim_healthy(2, 1));
+    assert_int_equal(device_open("sim:0,sim:0", 0, NULL, &device), STATUS_BAD_INPUT);
+    assert_int_equal(device_open("sim:0,cpu", 0, NULL, &device), STATUS_BAD_INPUT);
+    assert_int_equal(device_open("sim:2", 0, NULL, &device), STATUS_NOT_FOUND);
+    assert_non_null(strstr(status_text(), "sim:2"));
+    assert_true(sim_clean());
+}
+
+int main(void) {
+    if (!sim_begin()) {
+        printf("this build has no simulated GPU: it takes a C++ compiler and the headers of CUDA and NCCL\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_changes_nothing),
+        cmocka_unit_test(every_wait_is_needed),
+        cmocka_unit_test(a_gpu_is_lost),
+        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(nccl_fails),
+        cmocka_unit_test(nccl_never_answers),
+        cmocka_unit_test(one_gpu_twice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
