@@ -4,7 +4,7 @@
 
 namespace {
 
-enum { PER_THREAD = CUDA_PIECE / THREADS, TOWERS_AT_ONCE = 32 };
+enum { TOWERS_AT_ONCE = 32 };
 
 // What G = gradient + weight_decay * parameters is made of in one piece.
 struct piece_reader {
@@ -43,22 +43,59 @@ __device__ __forceinline__ void write_tower_sums(const double (*room)[WARPS], in
     }
 }
 
+// The towers of a GPU, as cuda_combine takes them.
+struct share {
+    int towers;
+    const float *const *gradients;
+    const double *weights;
+    const float *parameters;
+};
+
+// |average|^2 of the piece, and each tower's G . average (dots NULL: not wanted). average: the thread's
+// elements.
+__device__ __forceinline__ void measure(const share &s, const piece_reader &piece, int pieces,
+                                        const double (&average)[PER_THREAD], double (*room)[WARPS],
+                                        double *dots, double *average_norms2) {
+    __shared__ double average_room[WARPS];
+    double norm2 = 0;
+    for (int j = 0; j < PER_THREAD; j++)
+        norm2 += average[j] * average[j];
+    norm2 = block_sum(norm2, average_room);
+    if (threadIdx.x == 0)
+        average_norms2[blockIdx.x] = norm2;
+    for (int begin = 0; dots && begin < s.towers; begin += TOWERS_AT_ONCE) {
+        for (int k = begin; k < s.towers && k < begin + TOWERS_AT_ONCE; k++) {
+            double dot = 0;
+            if (s.weights[k] != 0)
+                for (int j = 0; j < PER_THREAD; j++) {
+                    int element = static_cast<int>(threadIdx.x) + j * THREADS;
+                    if (element < piece.count)
+                        dot += piece.total(s.gradients[k], element) * average[j];
+                }
+            put_warp_sum(dot, room[k - begin]);
+        }
+        __syncthreads();
+        write_tower_sums(room, begin, s.towers, dots, pieces);
+        __syncthreads();
+    }
+}
+
 } // namespace
 
-static __global__ void __launch_bounds__(THREADS)
-    combine(const cuda_piece *table, int pieces, int towers, const float *const *gradients,
-            const double *weights, const float *parameters, float *sum, double *norms2) {
+static __global__ void __launch_bounds__(THREADS, 4)
+    combine(share s, const cuda_piece *table, int pieces, float *sum, double *norms2, double *dots,
+            double *average_norms2) {
     __shared__ double room[TOWERS_AT_ONCE][WARPS];
-    piece_reader piece = reader_of(table[blockIdx.x], parameters);
+    piece_reader piece = reader_of(table[blockIdx.x], s.parameters);
     double total[PER_THREAD] = {};
-    for (int begin = 0; begin < towers; begin += TOWERS_AT_ONCE) {
-        for (int k = begin; k < towers && k < begin + TOWERS_AT_ONCE; k++) {
-            double weight = weights[k], norm2 = 0;
+    for (int begin = 0; begin < s.towers; begin += TOWERS_AT_ONCE) {
+        for (int k = begin; k < s.towers && k < begin + TOWERS_AT_ONCE; k++) {
+            double weight = s.weights[k], norm2 = 0;
             if (weight != 0)
                 for (int j = 0; j < PER_THREAD; j++) {
                     int element = static_cast<int>(threadIdx.x) + j * THREADS;
                     if (element < piece.count) {
-                        double g = piece.total(gradients[k], element);
+                        double g = piece.total(s.gradients[k], element);
                         total[j] += weight * g;
                         norm2 += g * g;
                     }
@@ -68,78 +105,75 @@ static __global__ void __launch_bounds__(THREADS)
         }
         if (norms2) {
             __syncthreads();
-            write_tower_sums(room, begin, towers, norms2, pieces);
+            write_tower_sums(room, begin, s.towers, norms2, pieces);
             __syncthreads();
         }
     }
     for (int j = 0; j < PER_THREAD; j++) {
         int element = static_cast<int>(threadIdx.x) + j * THREADS;
+        float rounded = static_cast<float>(total[j]);
+        total[j] = rounded;
         if (element < piece.count)
-            sum[piece.first + element] = static_cast<float>(total[j]);
+            sum[piece.first + element] = rounded;
     }
+    if (average_norms2)
+        measure(s, piece, pieces, total, room, dots, average_norms2);
 }
 
-static __global__ void __launch_bounds__(THREADS)
-    dots_with_average(const cuda_piece *table, int pieces, int towers, const float *const *gradients,
-                      const double *weights, const float *parameters, const float *average, double *dots,
+static __global__ void __launch_bounds__(THREADS, 4)
+    dots_with_average(share s, const cuda_piece *table, int pieces, const float *average, double *dots,
                       double *average_norms2) {
-    __shared__ double room[TOWERS_AT_ONCE][WARPS], average_room[WARPS];
-    piece_reader piece = reader_of(table[blockIdx.x], parameters);
-    double a[PER_THREAD] = {}, norm2 = 0;
+    __shared__ double room[TOWERS_AT_ONCE][WARPS];
+    piece_reader piece = reader_of(table[blockIdx.x], s.parameters);
+    double a[PER_THREAD] = {};
     for (int j = 0; j < PER_THREAD; j++) {
         int element = static_cast<int>(threadIdx.x) + j * THREADS;
         if (element < piece.count)
             a[j] = average[piece.first + element];
-        norm2 += a[j] * a[j];
     }
-    norm2 = block_sum(norm2, average_room);
-    if (threadIdx.x == 0)
-        average_norms2[blockIdx.x] = norm2;
-    for (int begin = 0; begin < towers; begin += TOWERS_AT_ONCE) {
-        for (int k = begin; k < towers && k < begin + TOWERS_AT_ONCE; k++) {
-            double dot = 0;
-            if (weights[k] != 0)
-                for (int j = 0; j < PER_THREAD; j++) {
-                    int element = static_cast<int>(threadIdx.x) + j * THREADS;
-                    if (element < piece.count)
-                        dot += piece.total(gradients[k], element) * a[j];
-                }
-            put_warp_sum(dot, room[k - begin]);
-        }
-        __syncthreads();
-        write_tower_sums(room, begin, towers, dots, pieces);
-        __syncthreads();
-    }
+    measure(s, piece, pieces, a, room, dots, average_norms2);
 }
 
-// out[blockIdx.x] = sum of sums[begin .. end): values THREADS apart by one thread, then as block_sum does.
-static __device__ __forceinline__ void sum_range(const double *sums, size_t begin, size_t end, double *out) {
+namespace {
+
+struct sum_list {
+    cuda_sum of[CUDA_SUMS_AT_ONCE];
+};
+
+} // namespace
+
+// A block adds up one row of one of the lists: values THREADS apart by one thread, then as block_sum does.
+static __global__ void __launch_bounds__(THREADS) sums(sum_list list, int pieces) {
     __shared__ double room[WARPS];
+    int row = static_cast<int>(blockIdx.x), job = 0;
+    while (row >= list.of[job].rows)
+        row -= list.of[job++].rows;
+    const cuda_sum &of = list.of[job];
+    size_t begin = of.begin ? static_cast<size_t>(of.begin[row]) : static_cast<size_t>(row) * pieces;
+    size_t end = of.begin ? static_cast<size_t>(of.begin[row + 1]) : begin + pieces;
     double sum = 0;
     for (size_t i = begin + threadIdx.x; i < end; i += THREADS)
-        sum += sums[i];
+        sum += of.sums[i];
     sum = block_sum(sum, room);
     if (threadIdx.x == 0)
-        out[blockIdx.x] = sum;
-}
-
-static __global__ void __launch_bounds__(THREADS) sum_pieces(const double *sums, int pieces, double *out) {
-    sum_range(sums, static_cast<size_t>(blockIdx.x) * pieces, static_cast<size_t>(blockIdx.x + 1) * pieces,
-              out);
-}
-
-static __global__ void __launch_bounds__(THREADS)
-    sum_segments(const double *sums, const int *begin, double *out) {
-    sum_range(sums, static_cast<size_t>(begin[blockIdx.x]), static_cast<size_t>(begin[blockIdx.x + 1]), out);
+        of.out[row] = sum;
 }
 
 cudaError_t cuda_combine(cudaStream_t stream, const struct cuda_piece *table, int pieces, int towers,
                          const float *const *gradients, const double *weights, const float *parameters,
                          float *sum, double *norms2) {
-    if (pieces < 1 || towers < 1)
+    return cuda_combine_all(stream, table, pieces, towers, gradients, weights, parameters, sum, norms2, NULL,
+                            NULL);
+}
+
+cudaError_t cuda_combine_all(cudaStream_t stream, const struct cuda_piece *table, int pieces, int towers,
+                             const float *const *gradients, const double *weights, const float *parameters,
+                             float *average, double *norms2, double *dots, double *average_norms2) {
+    if (pieces < 1 || towers < 1 || (dots && !average_norms2))
         return cudaErrorInvalidValue;
-    return LAUNCH(combine, dim3(pieces), dim3(THREADS), 0, stream, combine, table, pieces, towers, gradients,
-                  weights, parameters, sum, norms2);
+    share s = {towers, gradients, weights, parameters};
+    return LAUNCH(combine, dim3(pieces), dim3(THREADS), 0, stream, combine, s, table, pieces, average, norms2,
+                  dots, average_norms2);
 }
 
 cudaError_t cuda_dots(cudaStream_t stream, const struct cuda_piece *table, int pieces, int towers,
@@ -147,19 +181,32 @@ cudaError_t cuda_dots(cudaStream_t stream, const struct cuda_piece *table, int p
                       const float *average, double *dots, double *average_norms2) {
     if (pieces < 1 || towers < 0)
         return cudaErrorInvalidValue;
-    return LAUNCH(dots_with_average, dim3(pieces), dim3(THREADS), 0, stream, dots_with_average, table, pieces,
-                  towers, gradients, weights, parameters, average, dots, average_norms2);
+    share s = {towers, gradients, weights, parameters};
+    return LAUNCH(dots_with_average, dim3(pieces), dim3(THREADS), 0, stream, dots_with_average, s, table,
+                  pieces, average, dots, average_norms2);
+}
+
+cudaError_t cuda_sums(cudaStream_t stream, const struct cuda_sum *of, int count, int pieces) {
+    sum_list list = {};
+    int rows = 0, used = 0;
+    if (pieces < 1 || count < 0 || count > CUDA_SUMS_AT_ONCE)
+        return cudaErrorInvalidValue;
+    for (int i = 0; i < count; i++) {
+        if (of[i].rows < 1)
+            continue;
+        list.of[used++] = of[i];
+        rows += of[i].rows;
+    }
+    return rows ? LAUNCH(sums, dim3(rows), dim3(THREADS), 0, stream, sums, list, pieces) : cudaSuccess;
 }
 
 cudaError_t cuda_sum_pieces(cudaStream_t stream, const double *sums, int rows, int pieces, double *out) {
-    if (rows < 1 || pieces < 1)
-        return cudaErrorInvalidValue;
-    return LAUNCH(sum_pieces, dim3(rows), dim3(THREADS), 0, stream, sum_pieces, sums, pieces, out);
+    cuda_sum of = {sums, NULL, rows, out};
+    return rows < 1 ? cudaErrorInvalidValue : cuda_sums(stream, &of, 1, pieces);
 }
 
 cudaError_t cuda_sum_segments(cudaStream_t stream, const double *sums, const int *begin, int segments,
                               double *out) {
-    if (segments < 1)
-        return cudaErrorInvalidValue;
-    return LAUNCH(sum_segments, dim3(segments), dim3(THREADS), 0, stream, sum_segments, sums, begin, out);
+    cuda_sum of = {sums, begin, segments, out};
+    return segments < 1 ? cudaErrorInvalidValue : cuda_sums(stream, &of, 1, 1);
 }

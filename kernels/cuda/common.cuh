@@ -41,6 +41,7 @@ static cudaError_t launch(const char *, dim3 grid, dim3 block, size_t shared_byt
     } while (0)
 
 enum { LANES = 32, THREADS = 256, WARPS = THREADS / LANES };
+enum { PER_THREAD = CUDA_PIECE / THREADS }; // elements of a piece
 
 static inline size_t divide_up(size_t a, size_t b) {
     return (a + b - 1) / b;

@@ -97,8 +97,8 @@ cudaError_t cuda_to_bf16(cudaStream_t stream, const float *from, void *to, size_
 cudaError_t cuda_from_bf16(cudaStream_t stream, const void *from, float *to, size_t count);
 
 /* ---- flat buffers. They are worked on in pieces of at most CUDA_PIECE elements, none of which crosses a
- * tensor's end; the table of pieces lies on the GPU. A kernel leaves one sum per piece, and cuda_sum_pieces
- * adds those up: the fixed order. */
+ * tensor's end; the table of pieces lies on the GPU. A kernel leaves one sum per piece, and cuda_sums adds
+ * those up: the fixed order. */
 
 #define CUDA_PIECE 1024
 
@@ -122,10 +122,28 @@ cudaError_t cuda_dots(cudaStream_t stream, const struct cuda_piece *table, int p
                       const float *const *gradients, const double *weights, const float *parameters,
                       const float *average, double *dots, double *average_norms2);
 
-/* out[r] = sum of sums[r * pieces .. + pieces) in piece order, for each of `rows` rows. */
-cudaError_t cuda_sum_pieces(cudaStream_t stream, const double *sums, int rows, int pieces, double *out);
+/* Both in one pass, where all of the step's towers are on this GPU, so that their sum is the average; the
+ * same bytes. dots NULL: not wanted. */
+cudaError_t cuda_combine_all(cudaStream_t stream, const struct cuda_piece *table, int pieces, int towers,
+                             const float *const *gradients, const double *weights, const float *parameters,
+                             float *average, double *norms2, double *dots, double *average_norms2);
 
-/* out[s] = sum of sums[begin[s] .. begin[s + 1]) in piece order; begin: [segments + 1] on the GPU. */
+/* Rows of sums, to be added up: out[r] = sum of sums[begin[r] .. begin[r + 1]), begin [rows + 1] on the GPU
+ * (a row per tensor), or with begin NULL of sums[r * pieces .. + pieces) (a row per tower, or one). */
+struct cuda_sum {
+    const double *sums;
+    const int *begin;
+    int rows; /* 0: nothing to do */
+    double *out;
+};
+
+#define CUDA_SUMS_AT_ONCE 6
+
+/* All of them by one launch, each row in one fixed order. `of` is read before the function returns. */
+cudaError_t cuda_sums(cudaStream_t stream, const struct cuda_sum *of, int count, int pieces);
+
+/* One of them: rows of `pieces`, and a row per tensor. */
+cudaError_t cuda_sum_pieces(cudaStream_t stream, const double *sums, int rows, int pieces, double *out);
 cudaError_t cuda_sum_segments(cudaStream_t stream, const double *sums, const int *begin, int segments,
                               double *out);
 

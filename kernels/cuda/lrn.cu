@@ -13,6 +13,7 @@ struct lrn {
     int channels, radius;
     int end, row; // floats of zeros at each end of a row of shared memory, and of the row with them
     float bias, alpha, beta;
+    bool usual; // beta is 0.75
 };
 
 // ---- where values come from
@@ -59,9 +60,9 @@ struct handed_back {
 
 // ---- parts
 
-// n^-beta; USUAL: beta is 0.75
-template <bool USUAL> __device__ __forceinline__ float power(const lrn &l, float n) {
-    if (!USUAL)
+// n^-beta
+__device__ __forceinline__ float power(const lrn &l, float n) {
+    if (!l.usual)
         return powf(n, -l.beta);
     float root = rsqrtf(n);
     return root * sqrtf(root);
@@ -105,13 +106,12 @@ __device__ __forceinline__ void window_sums(const lrn &l, const float *at, float
 }
 
 // y of N channels, whose x and neighbours lie at `at`.
-template <int N, bool USUAL>
-__device__ __forceinline__ pack<float, N> normalised(const lrn &l, const float *at) {
+template <int N> __device__ __forceinline__ pack<float, N> normalised(const lrn &l, const float *at) {
     float sum[N];
     window_sums<N, true>(l, at, sum);
     pack<float, N> y;
     for (int c = 0; c < N; c++)
-        y.at[c] = at[c] * power<USUAL>(l, l.bias + l.alpha * sum[c]);
+        y.at[c] = at[c] * power(l, l.bias + l.alpha * sum[c]);
     return y;
 }
 
@@ -119,7 +119,7 @@ __device__ __forceinline__ pack<float, N> normalised(const lrn &l, const float *
 
 // ---- kernels
 
-template <int N, bool USUAL, class Source>
+template <int N, class Source>
 static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 4 : 1)
     lrn_forward(lrn l, size_t pixels, Source source, float *y) {
     DYNAMIC_SHARED(float, room);
@@ -131,13 +131,13 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
         store<N>(row + l.end + channel, source.template get<N>(pixel, l.channels, channel));
     wait_for_row();
     if (pixel < pixels)
-        store<N>(y + pixel * l.channels + channel, normalised<N, USUAL>(l, row + l.end + channel));
+        store<N>(y + pixel * l.channels + channel, normalised<N>(l, row + l.end + channel));
 }
 
 // dx_k = g_k * N_k^-beta - 2 * alpha * beta * x_k * sum_{|j-k| <= radius} g_j * y_j / N_j; RELU: 0 where x_k
 // is not above 0. partial: sums of dx over the block's pixels, or NULL. A block takes a range of pixels, a
 // row at a time.
-template <int N, bool USUAL, bool RELU, class Source>
+template <int N, bool RELU, class Source>
 static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 4 : 1)
     lrn_backward(lrn l, size_t pixels, const float *x, Source source, float *dx, float *partial) {
     DYNAMIC_SHARED(float, room);
@@ -164,7 +164,7 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
             window_sums<N, true>(l, row + at, squares);
             for (int c = 0; c < N; c++) {
                 float n = l.bias + l.alpha * squares[c];
-                own.at[c] *= power<USUAL>(l, n);
+                own.at[c] *= power(l, n);
                 ratio.at[c] = own.at[c] * v.at[c] / n;
             }
             store<N>(ratios + at, ratio);
@@ -189,7 +189,7 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
 
 // The normalisation with a max pool behind it: a block makes one row of outputs of one image. Shared memory
 // holds the window's rows of x, then what they become.
-template <int N, bool USUAL, int K>
+template <int N, int K>
 static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 4 : 1)
     lrn_pool(lrn l, pool p, const float *x, float *y, uint8_t *places) {
     DYNAMIC_SHARED(float, room);
@@ -208,8 +208,7 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
     }
     wait_for_row();
     for (int q = static_cast<int>(threadIdx.y); q < pixels; q += step)
-        store<N>(becomes + q * l.channels + channel,
-                 normalised<N, USUAL>(l, room + q * l.row + l.end + channel));
+        store<N>(becomes + q * l.channels + channel, normalised<N>(l, room + q * l.row + l.end + channel));
     __syncthreads();
     for (int j = static_cast<int>(threadIdx.y); j < p.out_w; j += step) {
         pack<uint8_t, N> won;
@@ -243,7 +242,8 @@ bool plan_lrn(const struct op_lrn *op, int channels, bool wide, lrn_plan *out) {
               row,
               static_cast<float>(op->bias),
               static_cast<float>(op->alpha),
-              static_cast<float>(op->beta)};
+              static_cast<float>(op->beta),
+              op->beta == 0.75};
     out->threads = dim3(x, x < THREADS ? THREADS / x : 1);
     out->shared_bytes = static_cast<size_t>(out->threads.y) * row * sizeof(float);
     return true;
@@ -256,10 +256,7 @@ cudaError_t forward(cudaStream_t stream, const struct op_lrn *op, size_t pixels,
     wide = wide && packs<4>(y, channels);
     if (pixels < 1 || !plan_lrn(op, channels, wide, &plan) || divide_up(pixels, plan.threads.y) > INT32_MAX)
         return cudaErrorInvalidValue;
-    bool usual = op->beta == 0.75;
-    auto kernel = wide    ? usual ? lrn_forward<4, true, Source> : lrn_forward<4, false, Source>
-                     : usual ? lrn_forward<1, true, Source>
-                          : lrn_forward<1, false, Source>;
+    auto kernel = wide ? lrn_forward<4, Source> : lrn_forward<1, Source>;
     return LAUNCH(lrn_forward, dim3(static_cast<unsigned>(divide_up(pixels, plan.threads.y))), plan.threads,
                   plan.shared_bytes, stream, kernel, plan.l, pixels, source, y);
 }
@@ -279,10 +276,7 @@ cudaError_t backward(cudaStream_t stream, const struct op_lrn *op, size_t pixels
     size_t shared = 2 * plan.shared_bytes,
            sums = static_cast<size_t>(plan.threads.y) * channels * sizeof(float);
     float *partial = dbias ? static_cast<float *>(scratch) : NULL;
-    bool usual = op->beta == 0.75;
-    auto kernel = wide    ? usual ? lrn_backward<4, true, RELU, Source> : lrn_backward<4, false, RELU, Source>
-                     : usual ? lrn_backward<1, true, RELU, Source>
-                          : lrn_backward<1, false, RELU, Source>;
+    auto kernel = wide ? lrn_backward<4, RELU, Source> : lrn_backward<1, RELU, Source>;
     CUDA_TRY(LAUNCH(lrn_backward, dim3(static_cast<unsigned>(blocks)), plan.threads,
                     shared > sums ? shared : sums, stream, kernel, plan.l, pixels, x, source, dx, partial));
     return dbias ? launch_sum_columns(stream, partial, blocks, channels, dbias) : cudaSuccess;
@@ -326,19 +320,13 @@ cudaError_t cuda_lrn_pool(cudaStream_t stream, const struct op_lrn *op, const st
         return cudaErrorInvalidValue;
     int channels = pool_op->in.c;
     uint8_t *won = static_cast<uint8_t *>(places);
-    bool wide = packs<4>(x, channels) && packs<4>(y, channels) && packs<4>(won, channels),
-         usual = op->beta == 0.75;
+    bool wide = packs<4>(x, channels) && packs<4>(y, channels) && packs<4>(won, channels);
     bool three = pool_is_three(pool_op);
     lrn_plan plan;
     size_t blocks = static_cast<size_t>(images) * pool_op->out.h;
     if (!plan_lrn(op, channels, wide, &plan) || blocks > INT32_MAX)
         return cudaErrorInvalidValue;
-    auto kernel = wide    ? usual   ? three ? lrn_pool<4, true, 3> : lrn_pool<4, true, 0>
-                              : three ? lrn_pool<4, false, 3>
-                                    : lrn_pool<4, false, 0>
-                     : usual ? three ? lrn_pool<1, true, 3> : lrn_pool<1, true, 0>
-                     : three ? lrn_pool<1, false, 3>
-                          : lrn_pool<1, false, 0>;
+    auto kernel = three ? wide ? lrn_pool<4, 3> : lrn_pool<1, 3> : wide ? lrn_pool<4, 0> : lrn_pool<1, 0>;
     size_t shared = static_cast<size_t>(pool_op->window.kernel_h) * pool_op->in.w * (plan.l.row + channels) *
                     sizeof(float);
     return LAUNCH(lrn_pool, dim3(static_cast<unsigned>(blocks)), plan.threads, shared, stream, kernel, plan.l,

@@ -30,40 +30,53 @@ static __device__ __forceinline__ factors factors_of(const cuda_update_scalars &
     return f;
 }
 
-// Returns how far the parameter moved; *after is where it stands.
-static __device__ __forceinline__ double update_element(const flat &b, const factors &f, size_t at,
-                                                        double *after) {
-    float before = b.parameters[at];
-    *after = before;
-    if (f.hold)
-        return 0;
-    double m = f.scale * b.average[at];
-    if (b.velocity) {
-        m += f.momentum * b.velocity[at];
-        b.velocity[at] = static_cast<float>(m);
-    }
-    float moved = static_cast<float>(before - f.rate * m);
-    b.parameters[at] = moved;
-    if (b.shadow) {
-        float shadow = b.shadow[at];
-        b.shadow[at] = static_cast<float>(shadow - f.toward * (static_cast<double>(shadow) - moved));
-    }
-    *after = moved;
-    return static_cast<double>(moved) - before;
+// What lies at one place of the buffers; 0 where there is no buffer.
+struct element {
+    float parameter, average, velocity, shadow;
+};
+
+static __device__ __forceinline__ element read(const flat &b, size_t at) {
+    return {b.parameters[at], b.average[at], b.velocity ? b.velocity[at] : 0, b.shadow ? b.shadow[at] : 0};
 }
 
-static __global__ void __launch_bounds__(THREADS)
+// Writes the element's next state, and leaves it in *e. Returns how far the parameter moved.
+static __device__ __forceinline__ double move(const flat &b, const factors &f, size_t at, element *e) {
+    if (f.hold)
+        return 0;
+    float before = e->parameter;
+    double m = f.scale * e->average;
+    if (b.velocity) {
+        m += f.momentum * e->velocity;
+        b.velocity[at] = static_cast<float>(m);
+    }
+    e->parameter = static_cast<float>(before - f.rate * m);
+    b.parameters[at] = e->parameter;
+    if (b.shadow)
+        b.shadow[at] =
+            static_cast<float>(e->shadow - f.toward * (static_cast<double>(e->shadow) - e->parameter));
+    return static_cast<double>(e->parameter) - before;
+}
+
+static __global__ void __launch_bounds__(THREADS, 4)
     update(const cuda_piece *table, const cuda_update_scalars *scalars, const double *average_norm2,
            flat buffers, double *parameter_norms2, double *update_norms2) {
     __shared__ double room[2][WARPS];
     cuda_piece piece = table[blockIdx.x];
     factors f = factors_of(*scalars, average_norm2);
     double norm2 = 0, change_norm2 = 0;
-    for (int element = static_cast<int>(threadIdx.x); element < piece.count; element += THREADS) {
-        double after, change = update_element(buffers, f, static_cast<size_t>(piece.first) + element, &after);
-        norm2 += after * after;
-        change_norm2 += change * change;
-    }
+    element elements[PER_THREAD] = {};
+    size_t first = static_cast<size_t>(piece.first) + threadIdx.x;
+    int count = piece.count - static_cast<int>(threadIdx.x); // of the thread's, THREADS apart
+    for (int j = 0; j < PER_THREAD; j++) // all reads before the first write: they wait together
+        if (j * THREADS < count)
+            elements[j] = read(buffers, first + j * THREADS);
+    for (int j = 0; j < PER_THREAD; j++)
+        if (j * THREADS < count) {
+            double change = move(buffers, f, first + j * THREADS, &elements[j]),
+                   after = elements[j].parameter;
+            norm2 += after * after;
+            change_norm2 += change * change;
+        }
     norm2 = block_sum(norm2, room[0]);
     change_norm2 = block_sum(change_norm2, room[1]);
     if (threadIdx.x == 0) {

@@ -194,6 +194,36 @@ static void towers_new(struct towers *t, const struct flat_case *c) {
     }
 }
 
+/* All in one pass, and all sums by one launch: the bytes of those one after another. */
+static void compare_at_once(const struct flat_case *c, const struct pieces *p, const struct towers *t,
+                            const struct room *parameters, const struct room *average,
+                            const double *expected) {
+    size_t towers = (size_t)c->towers, rows = towers * (size_t)p->count;
+    struct room norms = room_new(rows * sizeof(double), 0), products = room_new(rows * sizeof(double), 0),
+                norm_of_average = room_new((size_t)p->count * sizeof(double), 0), out = flat_new(0, 0),
+                sums = room_new((2 * towers + SEGMENTS + 1) * sizeof(double), 0);
+    double *sum = sums.data;
+    const float *w = c->decay ? parameters->data : NULL;
+    ok(cuda_combine_all(NULL, p->table, p->count, c->towers, t->pointer, c->weights, w, out.data, norms.data,
+                        NULL, norm_of_average.data));
+    memset(norm_of_average.data, 0xFF, norm_of_average.bytes);
+    ok(cuda_combine_all(NULL, p->table, p->count, c->towers, t->pointer, c->weights, w, out.data, norms.data,
+                        products.data, norm_of_average.data));
+    struct cuda_sum of[] = {{norms.data, NULL, c->towers, sum},
+                            {NULL, NULL, 0, NULL},
+                            {products.data, NULL, c->towers, sum + towers},
+                            {norm_of_average.data, p->begin, SEGMENTS, sum + 2 * towers},
+                            {norm_of_average.data, NULL, 1, sum + 2 * towers + SEGMENTS}};
+    ok(cuda_sums(NULL, of, sizeof of / sizeof *of, p->count));
+    assert_memory_equal(out.data, average->data, out.bytes);
+    assert_memory_equal(sum, expected, sums.bytes);
+    room_end(&norms, "norms");
+    room_end(&products, "dots");
+    room_end(&norm_of_average, "the average's norm");
+    room_end(&out, "average");
+    room_end(&sums, "sums");
+}
+
 static void run_combine(const void *args) {
     const struct flat_case *c = args;
     struct pieces p;
@@ -245,6 +275,7 @@ static void run_combine(const void *args) {
     ok(cuda_dots(NULL, p.table, p.count, 0, NULL, NULL, NULL, out, NULL, norm_of_average.data));
     ok(cuda_sum_pieces(NULL, norm_of_average.data, 1, p.count, sum + 2 * towers + SEGMENTS));
     near_double("the average's norm alone", sum[2 * towers + SEGMENTS], average_norm2, 1e-12);
+    compare_at_once(c, &p, &t, &parameters, &average[1], sums.data);
     both_orders_keep("average", out, average[1].bytes);
     both_orders_keep("norms and dots", sums.data, sums.bytes);
     struct room *all[] = {&parameters, &average[0], &average[1], &norms, &products, &norm_of_average, &sums};
