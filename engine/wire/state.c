@@ -146,8 +146,9 @@ static bool is(const char *text, const char *word) {
  * "saved". */
 static bool is_logged(const struct run_state *state, const struct event *event) {
     switch (event->kind) {
+    case EVENT_WHY: /* one that is walked; of a run that trains on they would push everything else out */
+        return !is(state->phase, "training");
     case EVENT_RUN_START:
-    case EVENT_WHY:
     case EVENT_EVAL:
     case EVENT_TOWERS:
     case EVENT_CHECKPOINT:

@@ -266,6 +266,17 @@ static void screens_are_quiet(void **context) {
     assert_int_equal(state->log_count, before + 5);
     for (int i = 0; i < 5; i++)
         assert_int_equal(state->log[before + i].quiet, quiet[i]);
+    /* a step that is looked into makes a line where it is walked, not while the run trains on */
+    struct event why = event_new(EVENT_WHY), training = event_new(EVENT_STATE);
+    why.why.step = 1;
+    apply(state, why);
+    assert_int_equal(state->log_count, before + 6);
+    assert_true(state->log[before + 5].quiet);
+    training.state.state = "training";
+    apply(state, training);
+    before = state->log_count;
+    apply(state, why);
+    assert_int_equal(state->log_count, before);
     state_free(state);
 }
 
