@@ -24,9 +24,13 @@ cmp -s sum-or-mean again || fail "sum-or-mean tells other numbers: $(diff sum-or
 
 # what the question asks is answered
 grep -q 'different losses of one tower' adding-up || fail "whose losses are added"
+tr '\n' ' ' <adding-up | grep -q 'The losses of the other towers are not added' || fail "whose losses are not"
+tr '\n' ' ' <adding-up | grep -q 'a gradient can be taken of one number only' || fail "why they are added"
 tr '\n' ' ' <adding-up | grep -q 'averages gradients, never losses' || fail "what average_gradients averages"
 tr '\n' ' ' <adding-up | grep -q 'the decay counts once in the average' || fail "why the decay counts once"
 tr '\n' ' ' <sum-or-mean | grep -q 'a vector 4 times as long, with a cosine of 1' || fail "why a sum is four times the step"
+tr '\n' ' ' <sum-or-mean | grep -q 'a sum of 4 is 4 times their mean' || fail "why a sum is longer"
+tr '\n' ' ' <uneven-shards | grep -q 'a third of a quarter, 1/12, and one of tower 3 half of a quarter, 1/8' || fail "what an image weighs"
 tr '\n' ' ' <uneven-shards | grep -q 'weighs each tower by its share' || fail "what uneven shards do"
 
 lesson no-scpe >out 2>err && fail "a lesson that is not there"
