@@ -85,10 +85,11 @@ static enum status find_place(struct device *device, int gpu, const struct combi
     return gpu_join(device, gpu, &p->main);
 }
 
-/* Add up the GPU's share. */
-static enum status add_up(struct device *device, int gpu, const struct table *table,
-                          const struct share *share, const struct place *p, size_t bytes) {
-    size_t n = (size_t)share->count;
+/* Add up the GPU's share. `whole`: there is no other, so that the sum is the average; it is measured too. */
+static enum status add_up(struct device *device, int gpu, const struct combine_args *a,
+                          const struct table *table, const struct share *share, const struct place *p,
+                          bool whole) {
+    size_t n = (size_t)share->count, bytes = a->average.bytes;
     struct sums *s = p->sums;
     gpu_use(&device->gpu[gpu]);
     if (!n) /* more GPUs than towers */
@@ -97,57 +98,60 @@ static enum status add_up(struct device *device, int gpu, const struct table *ta
         staging_send(device, gpu, p->main, s->gradients, share->gradient, n * sizeof *share->gradient));
     STATUS_TRY(staging_send(device, gpu, p->main, s->weights, share->weight, n * sizeof *share->weight));
     return gpu_checked(device, gpu,
-                       cuda_combine(p->main, p->pieces, table->pieces, share->count, s->gradients, s->weights,
-                                    p->parameters, p->average, s->norms2),
+                       cuda_combine_all(p->main, p->pieces, table->pieces, share->count, s->gradients,
+                                        s->weights, p->parameters, p->average, s->norms2,
+                                        whole && a->want_dots ? s->dots : NULL, whole ? s->average : NULL),
                        "add up gradients");
 }
 
-/* Bring `count` results to the host; value i goes to `out`[`tower`[i]]. */
-static enum status bring(struct device *device, int gpu, cudaStream_t main, const double *results, int count,
-                         const int *tower, double *out) {
+/* Bring a GPU's figures to the host: they lie one behind the other (sums_room), and leave in one copy. */
+static enum status bring(struct device *device, int gpu, const struct combine_args *a,
+                         const struct share *share, const struct place *p, size_t segments) {
+    const struct sums *s = p->sums;
+    const double *first = s->average_norm2;
+    size_t count = (size_t)(s->segment_norms2 - first) + segments;
     const void *staged;
-    if (!count)
-        return STATUS_OK;
-    STATUS_TRY(staging_receive(device, gpu, main, results, (size_t)count * sizeof *results, &staged));
-    for (int i = 0; i < count; i++)
+    STATUS_TRY(staging_receive(device, gpu, p->main, first, count * sizeof *first, &staged));
+    const double *host = staged;
+    for (int i = 0; i < share->count; i++) {
+        int tower = share->tower[i];
         STATUS_TRY(
-            deliver_later(device, &out[tower ? tower[i] : i], (const double *)staged + i, sizeof *out));
+            deliver_later(device, &a->norms2[tower], host + (s->tower_norms2 - first) + i, sizeof *host));
+        if (a->want_dots)
+            STATUS_TRY(
+                deliver_later(device, &a->dots[tower], host + (s->tower_dots - first) + i, sizeof *host));
+    }
+    if (gpu == 0)
+        STATUS_TRY(deliver_later(device, a->average_norm2, host, sizeof *host));
+    if (segments)
+        STATUS_TRY(deliver_later(device, a->segment_norms2, host + (s->segment_norms2 - first),
+                                 segments * sizeof *host));
     return STATUS_OK;
 }
 
-/* Measure the average, and the GPU's share against it. `brings`: this GPU's figures are wanted on the host.
- */
+/* Measure the average, and the GPU's share against it (`whole`: add_up did). `brings`: this GPU's figures are
+ * wanted on the host. */
 static enum status measure(struct device *device, int gpu, const struct combine_args *a,
                            const struct table *table, const struct share *share, const struct place *p,
-                           bool brings) {
+                           bool whole, bool brings) {
     struct sums *s = p->sums;
     int pieces = table->pieces, dots = a->want_dots ? share->count : 0;
-    cudaStream_t main = p->main;
+    int segments = gpu == 0 && a->segment_norms2 ? table->segment_count : 0;
     gpu_use(&device->gpu[gpu]);
-    STATUS_TRY(gpu_checked(device, gpu,
-                           cuda_dots(main, p->pieces, pieces, dots, s->gradients, s->weights, p->parameters,
-                                     p->average, s->dots, s->average),
-                           "measure gradients"));
-    cudaError_t error = cuda_sum_pieces(main, s->average, 1, pieces, s->average_norm2);
-    if (error == cudaSuccess && share->count)
-        error = cuda_sum_pieces(main, s->norms2, share->count, pieces, s->tower_norms2);
-    if (error == cudaSuccess && dots)
-        error = cuda_sum_pieces(main, s->dots, dots, pieces, s->tower_dots);
-    if (error == cudaSuccess && gpu == 0 && a->segment_norms2)
-        error =
-            cuda_sum_segments(main, s->average, table->begin[gpu], table->segment_count, s->segment_norms2);
-    STATUS_TRY(gpu_checked(device, gpu, error, "add up norms"));
-    if (brings) {
-        STATUS_TRY(bring(device, gpu, main, s->tower_norms2, share->count, share->tower, a->norms2));
-        STATUS_TRY(bring(device, gpu, main, s->tower_dots, dots, share->tower, a->dots));
-    }
-    if (gpu == 0) {
-        STATUS_TRY(bring(device, gpu, main, s->average_norm2, 1, NULL, a->average_norm2));
-        if (a->segment_norms2)
-            STATUS_TRY(
-                bring(device, gpu, main, s->segment_norms2, table->segment_count, NULL, a->segment_norms2));
-    }
-    return STATUS_OK;
+    if (!whole)
+        STATUS_TRY(gpu_checked(device, gpu,
+                               cuda_dots(p->main, p->pieces, pieces, dots, s->gradients, s->weights,
+                                         p->parameters, p->average, s->dots, s->average),
+                               "measure gradients"));
+    const struct cuda_sum sums[] = {
+        {.sums = s->average, .rows = 1, .out = s->average_norm2},
+        {.sums = s->norms2, .rows = share->count, .out = s->tower_norms2},
+        {.sums = s->dots, .rows = dots, .out = s->tower_dots},
+        {.sums = s->average, .begin = table->begin[gpu], .rows = segments, .out = s->segment_norms2},
+    };
+    STATUS_TRY(gpu_checked(device, gpu, cuda_sums(p->main, sums, sizeof sums / sizeof *sums, pieces),
+                           "add up norms"));
+    return brings ? bring(device, gpu, a, share, p, (size_t)segments) : STATUS_OK;
 }
 
 /* Every tower's gradient on every GPU: the shares become all towers, in order. */
@@ -192,7 +196,7 @@ enum status cuda_combine_towers(struct device *device, const struct combine_args
     const struct table *table;
     struct place places[DEVICE_GROUP_MAX];
     struct share *shares = device->shares;
-    bool gathers = device->count > 1 && device->options.deterministic;
+    bool gathers = device->count > 1 && device->options.deterministic, whole = false;
     STATUS_TRY(check(device, a));
     STATUS_TRY(table_get(device, a->segments, a->segment_count, &table));
     memset(a->norms2, 0, (size_t)a->towers * sizeof *a->norms2); /* of towers with weight 0 */
@@ -205,8 +209,9 @@ enum status cuda_combine_towers(struct device *device, const struct combine_args
     }
     if (gathers)
         STATUS_TRY(gather(device, a, shares, places));
+    whole = (device->count == 1 || gathers) && shares[0].count > 0;
     for (int g = 0; g < device->count; g++)
-        STATUS_TRY(add_up(device, g, table, &shares[g], &places[g], a->average.bytes));
+        STATUS_TRY(add_up(device, g, a, table, &shares[g], &places[g], whole));
     if (device->count > 1 && !gathers) {
         float *averages[DEVICE_GROUP_MAX];
         for (int g = 0; g < device->count; g++)
@@ -214,7 +219,7 @@ enum status cuda_combine_towers(struct device *device, const struct combine_args
         STATUS_TRY(collective_sum(device, averages, a->average.bytes / sizeof(float)));
     }
     for (int g = 0; g < device->count; g++) {
-        STATUS_TRY(measure(device, g, a, table, &shares[g], &places[g], !gathers || g == 0));
+        STATUS_TRY(measure(device, g, a, table, &shares[g], &places[g], whole, !gathers || g == 0));
         STATUS_TRY(gpu_leave(device, g));
     }
     return STATUS_OK;

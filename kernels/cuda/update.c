@@ -2,12 +2,23 @@
  * GPU where a tower's own parameters lie. */
 #include "kernels/cuda/gpu.h"
 
-static enum status bring(struct device *device, int gpu, cudaStream_t main, const double *results, int count,
-                         double *out) {
+/* The norms of the tensors and of their changes; both lie one behind the other (sums_room). */
+static enum status bring(struct device *device, int gpu, cudaStream_t main, const struct update_args *a,
+                         const struct table *table) {
+    struct sums *s = &device->gpu[gpu].sums;
+    const double *first = s->segment_norms2;
+    size_t bytes = (size_t)table->segment_count * sizeof *first;
+    const struct cuda_sum sums[] = {
+        {s->average, table->begin[gpu], table->segment_count, s->segment_norms2},
+        {s->other, table->begin[gpu], table->segment_count, s->segment_others},
+    };
     const void *staged;
-    size_t bytes = (size_t)count * sizeof *out;
-    STATUS_TRY(staging_receive(device, gpu, main, results, bytes, &staged));
-    return deliver_later(device, out, staged, bytes);
+    STATUS_TRY(gpu_checked(device, gpu, cuda_sums(main, sums, 2, table->pieces), "add up norms"));
+    STATUS_TRY(staging_receive(device, gpu, main, first,
+                               (size_t)(s->segment_others - first) * sizeof *first + bytes, &staged));
+    const double *host = staged;
+    STATUS_TRY(deliver_later(device, a->parameter_norms2, host, bytes));
+    return deliver_later(device, a->update_norms2, host + (s->segment_others - first), bytes);
 }
 
 static enum status update_on(struct device *device, int gpu, const struct update_args *a,
@@ -33,16 +44,9 @@ static enum status update_on(struct device *device, int gpu, const struct update
     STATUS_TRY(staging_send(device, gpu, main, s->scalars, &scalars, sizeof scalars));
     cudaError_t error = cuda_update(main, table->piece[gpu], table->pieces, s->scalars, s->average_norm2,
                                     average, parameters, velocity, shadow, s->average, s->other);
-    if (error == cudaSuccess && brings)
-        error =
-            cuda_sum_segments(main, s->average, table->begin[gpu], table->segment_count, s->segment_norms2);
-    if (error == cudaSuccess && brings)
-        error = cuda_sum_segments(main, s->other, table->begin[gpu], table->segment_count, s->segment_others);
     STATUS_TRY(gpu_checked(device, gpu, error, "update the parameters"));
-    if (brings) {
-        STATUS_TRY(bring(device, gpu, main, s->segment_norms2, table->segment_count, a->parameter_norms2));
-        STATUS_TRY(bring(device, gpu, main, s->segment_others, table->segment_count, a->update_norms2));
-    }
+    if (brings)
+        STATUS_TRY(bring(device, gpu, main, a, table));
     return gpu_leave(device, gpu);
 }
 
