@@ -164,10 +164,12 @@ static enum app_wish act_on_record(struct app *app, enum action action) {
         return move(app, MOVE_SPEED, 1);
     case ACTION_SLOWER:
         return move(app, MOVE_SPEED, -1);
-    case ACTION_WHY_NEXT: /* no further phase in the record here */
+    case ACTION_WHY_NEXT:
+        return move(app, MOVE_PHASE, 1);
+    case ACTION_WHY_BACK:
+        return move(app, MOVE_PHASE, -1);
     case ACTION_NEXT_MARKER:
         return move(app, MOVE_MARKER, 1);
-    case ACTION_WHY_BACK:
     case ACTION_LAST_MARKER:
         return move(app, MOVE_MARKER, -1);
     default:

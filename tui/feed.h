@@ -28,9 +28,10 @@ enum feed_move {
     MOVE_SHARE, /* on by `amount` of the whole (0.01: 1 %), or back */
     MOVE_BEGIN,
     MOVE_END,
-    MOVE_STEP,  /* to the step `amount` */
-    MOVE_MARKER /* amount > 0: to the next change of towers, command, alarm, evaluation; < 0: the one before
-                 */
+    MOVE_STEP,   /* to the step `amount` */
+    MOVE_MARKER, /* amount > 0: to the next change of towers, command, alarm, evaluation; < 0: the one before
+                  */
+    MOVE_PHASE   /* the same, and each phase of a step that was walked is a place too */
 };
 
 struct feed;

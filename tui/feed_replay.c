@@ -23,8 +23,8 @@ enum { COPIES = 256 }; /* when there are more, every other one goes */
 struct entry {
     int64_t offset; /* where the event's line begins */
     double time;
-    int64_t step; /* of a step event, else WIRE_UNKNOWN_INT */
-    bool marker;
+    int64_t step;       /* of a step event, else WIRE_UNKNOWN_INT */
+    bool marker, phase; /* phase: of a step that was walked */
 };
 
 struct copy {
@@ -90,6 +90,7 @@ static enum status note(struct replay *replay, const struct event *event, int64_
         .time = isfinite(event->time) ? event->time : last,
         .step = event->kind == EVENT_STEP ? event->step.step : WIRE_UNKNOWN_INT,
         .marker = is_marker(event),
+        .phase = event->kind == EVENT_PHASE,
     };
     return STATUS_OK;
 }
@@ -245,12 +246,13 @@ static enum status pump(struct feed *feed, double now, double budget, bool *more
 
 /* ---- moving */
 
-static enum status move_to_marker(struct replay *replay, int direction) {
+static enum status move_to_marker(struct replay *replay, int direction, bool phases) {
     /* The marker that is shown is the event just folded: at - 1. */
     for (int64_t i = direction > 0 ? replay->at : replay->at - 2; i >= 0 && i < replay->count; i += direction)
-        if (replay->entries[i].marker)
+        if (replay->entries[i].marker || (phases && replay->entries[i].phase))
             return go_to(replay, i + 1);
-    return status_fail(STATUS_NOT_FOUND, "no marker %s here", direction > 0 ? "after" : "before");
+    return status_fail(STATUS_NOT_FOUND, "no %s %s here", phases ? "phase or marker" : "marker",
+                       direction > 0 ? "after" : "before");
 }
 
 static void change_speed(struct replay *replay, double amount) {
@@ -286,7 +288,8 @@ static enum status move(struct feed *feed, enum feed_move move, double amount) {
         status = find_step(replay, (int64_t)amount);
         break;
     case MOVE_MARKER:
-        status = move_to_marker(replay, amount > 0 ? 1 : -1);
+    case MOVE_PHASE:
+        status = move_to_marker(replay, amount > 0 ? 1 : -1, move == MOVE_PHASE);
         break;
     }
     if (status == STATUS_OK)

@@ -78,6 +78,34 @@ static void seeking(void **state) {
     feed_close(feed);
 }
 
+/* A step that was walked is walked again, phase by phase; elsewhere its phases are no places to stop at. */
+static void phases(void **state) {
+    (void)state;
+    static const char *const names[] = {"load", "forward", "losses", "backward", "average", "update"};
+    struct stream_script walked = {.towers = 3, .steps = 50, .commands_at = 20, .frozen = "update"};
+    char file[1100];
+    snprintf(file, sizeof file, "%s-walked", path);
+    assert_int_equal(stream_write(&walked, file), STATUS_OK);
+    struct feed *feed = open_record(file, 1);
+    assert_non_null(feed);
+    read_all(feed);
+    for (int i = 0; i < 3; i++) /* the commands that a person gave */
+        assert_int_equal(feed->ops->move(feed, MOVE_PHASE, 1), STATUS_OK);
+    assert_int_equal(feed->state->step.step.step, 20);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(feed->ops->move(feed, MOVE_PHASE, 1), STATUS_OK);
+        assert_int_equal(feed->state->step_phase.kind, EVENT_PHASE);
+        assert_string_equal(feed->state->step_phase.phase.phase, names[i]);
+    }
+    assert_int_equal(feed->ops->move(feed, MOVE_PHASE, 1), STATUS_NOT_FOUND);
+    assert_int_equal(feed->ops->move(feed, MOVE_PHASE, -1), STATUS_OK);
+    assert_string_equal(feed->state->step_phase.phase.phase, "average");
+    assert_int_equal(feed->ops->move(feed, MOVE_MARKER, -1), STATUS_OK);
+    assert_int_equal(feed->state->step.step.step, 20);
+    feed_close(feed);
+    unlink(file);
+}
+
 static void markers(void **state) {
     (void)state;
     struct feed *feed = open_record(path, 1);
@@ -167,8 +195,8 @@ static int make_record(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seeking), cmocka_unit_test(markers),   cmocka_unit_test(playing),
-        cmocka_unit_test(damaged), cmocka_unit_test(no_record),
+        cmocka_unit_test(seeking), cmocka_unit_test(markers), cmocka_unit_test(phases),
+        cmocka_unit_test(playing), cmocka_unit_test(damaged), cmocka_unit_test(no_record),
     };
     return cmocka_run_group_tests(tests, make_record, NULL);
 }
