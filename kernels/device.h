@@ -25,7 +25,7 @@
 
 #include "kernels/op.h"
 
-#define DEVICE_API       2 /* raised when this table changes; a plugin with another number is refused */
+#define DEVICE_API       3 /* raised when this table changes; a plugin with another number is refused */
 #define PLAN_MAX_OPS     8
 #define DEVICE_GROUP_MAX 16   /* GPUs of one open device */
 #define PLACE_SHARED     (-1) /* of a buffer: on every GPU; else a tower's or worker's number */
@@ -154,6 +154,15 @@ struct update_args {
     double *update_norms2; /* out [segment_count]: |change of w|^2 */
 };
 
+/* Work that is queued again and again in the same way. */
+#define REPEAT_KEYS 6
+struct repeat {
+    const void *key[REPEAT_KEYS]; /* what it is made of: equal keys, equal work. NULL: not used */
+    const int32_t *labels;        /* [images] what the loss in it is called with; may change in content */
+    int images;
+};
+typedef enum status repeat_work(void *context, struct stream *);
+
 struct device_ops {
     int api;
     const char *name;
@@ -179,6 +188,9 @@ struct device_ops {
     enum status (*forward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*backward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*loss)(struct stream *, const struct loss_args *);
+    /* Optional (NULL: call the work). Do the work, which queues operations of plans and the loss on the stream and
+     * nothing else: the same ones for the same key, on the same memory. A GPU may keep a graph of them. */
+    enum status (*repeat)(struct stream *, const struct repeat *, repeat_work *work, void *context);
     /* These two use the whole device; on a synchronous one no stream of it may be at work. A call with the
      * shared parameters works on every GPU; one with a tower's own (see buffer_new) on that tower's. */
     enum status (*combine)(struct device *, const struct combine_args *);

@@ -81,10 +81,44 @@ static enum status run_phase(struct trainer *t, int k, int worker, struct stream
     return t->result.layers && t->info.host_memory ? count_zeros(t, k) : STATUS_OK;
 }
 
+/* What a tower's step queues on an asynchronous device between its input and its losses. */
+struct tower_work {
+    struct trainer *t;
+    struct tower *tower;
+    struct span values, prepared, scratch;
+};
+
+static enum status queue_work(void *context, struct stream *stream) {
+    const struct tower_work *w = context;
+    const struct tower *tower = w->tower;
+    STATUS_TRY(net_forward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch));
+    STATUS_TRY(net_loss(tower->net, stream, &tower->memory, w->t->batch->labels + tower->first));
+    return net_backward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch);
+}
+
+static enum status queue_tower(struct trainer *t, int k, int worker, struct stream *stream) {
+    const struct device_handle device = t->options.device;
+    struct tower *tower = &t->towers->tower[k];
+    if (!tower->net)
+        return STATUS_OK;
+    struct tower_work work = {t, tower, apart_values(t, k), apart_prepared(t, k), t->towers->scratch[worker]};
+    const struct repeat repeat = {.key = {tower->net, tower->memory.arena.data, tower->memory.gradient.data,
+                                          work.values.data, work.prepared.data, work.scratch.data},
+                                  .labels = t->batch->labels + tower->first,
+                                  .images = (int)tower->images};
+    STATUS_TRY(load_tower(t, tower, stream));
+    STATUS_TRY(device.ops->repeat ? device.ops->repeat(stream, &repeat, queue_work, &work)
+                                  : queue_work(&work, stream));
+    return device.ops->read(device.device, stream, t->host_losses + tower->first,
+                            net_losses(tower->net, &tower->memory), (size_t)tower->images);
+}
+
 static enum status run_tower(void *context, int k, int worker, struct stream *stream) {
     const struct work *work = context;
     struct trainer *t = work->t;
     struct tower *tower = &t->towers->tower[k];
+    if (t->info.asynchronous && work->from == PHASE_LOAD && work->to == PHASE_AVERAGE)
+        return queue_tower(t, k, worker, stream);
     if (!tower->net && t->result.layers)
         STATUS_TRY(count_zeros(t, k)); /* an idle tower has none */
     double *const seconds[] = {[PHASE_LOAD] = &tower->load,

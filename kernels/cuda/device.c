@@ -42,6 +42,7 @@ static void device_close(struct device *device) {
     if (!device)
         return;
     collective_close(device);
+    graphs_forget(device);
     for (int w = 0; w < device->count * WORKERS_PER_GPU; w++)
         stream_close(&device->worker[w]);
     tables_close(device);
@@ -171,10 +172,12 @@ static enum status device_poll(struct device *device) {
     if (status == STATUS_BUSY)
         return status;
     device->busy_since = 0;
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         streams_settled(device);
-    else
+        graphs_settled(device);
+    } else {
         collective_close(device); /* else what is queued behind a sum would never end */
+    }
     staging_settle(device, status == STATUS_OK);
     return status;
 }
@@ -203,6 +206,7 @@ static const struct device_ops operations = {
     .forward = cuda_forward,
     .backward = cuda_backward,
     .loss = cuda_loss,
+    .repeat = cuda_repeat,
     .combine = cuda_combine_towers,
     .update = cuda_update_parameters,
     .each = device_each,

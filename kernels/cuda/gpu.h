@@ -28,6 +28,7 @@ struct stream { /* of a worker, or a GPU's main one (number -1) */
     struct gemm *gemm;
     int32_t *labels; /* on the GPU: of the loss that is queued last */
     int labels_room;
+    struct graph *graph; /* that its work is being captured for, or NULL */
 };
 
 struct table; /* combine_tables.c: the pieces of the flat buffers, on every GPU */
@@ -86,6 +87,7 @@ struct device {
     struct delivery *deliveries;
     int delivery_count, delivery_room;
     struct table *tables;
+    struct graph *graphs;
     struct share *shares;              /* [count] combine.c */
     ncclComm_t comm[DEVICE_GROUP_MAX]; /* with several GPUs */
     bool communicates;
@@ -201,6 +203,17 @@ void sums_close(struct device *device, int gpu);
 enum status combine_open(struct device *device);
 enum status cuda_combine_towers(struct device *device, const struct combine_args *args);
 enum status cuda_update_parameters(struct device *device, const struct update_args *args);
+
+/* ---- graphs.c */
+
+enum status cuda_repeat(struct stream *stream, const struct repeat *repeat, repeat_work *work, void *context);
+
+/* Queue the copy of the labels in the graph that is being captured; *out: where they will be. */
+enum status graph_labels(struct stream *stream, const int32_t **out);
+
+/* A buffer or plan goes, or everything is done. */
+void graphs_forget(struct device *device);
+void graphs_settled(struct device *device);
 
 /* ---- collective.c: between the GPUs. The caller has joined the main streams. */
 

@@ -207,6 +207,13 @@ static enum status labels_room(struct stream *stream, int images) {
     return STATUS_OK;
 }
 
+static enum status send_labels(struct stream *stream, const struct loss_args *a, const int32_t **out) {
+    STATUS_TRY(labels_room(stream, a->images));
+    *out = stream->labels;
+    return staging_send(stream->device, stream->gpu, stream->handle, stream->labels, a->labels,
+                        (size_t)a->images * sizeof *a->labels);
+}
+
 enum status cuda_loss(struct stream *stream, const struct loss_args *a) {
     struct device *d = stream->device;
     int gpu = stream->gpu;
@@ -225,10 +232,13 @@ enum status cuda_loss(struct stream *stream, const struct loss_args *a) {
     STATUS_TRY(
         memory_local(d, gpu, a->dlogits, a->dlogits.data ? bytes : 0, "the logits' gradient", &dlogits));
     STATUS_TRY(worker_use(stream));
-    STATUS_TRY(labels_room(stream, a->images));
-    STATUS_TRY(staging_send(d, gpu, stream->handle, stream->labels, a->labels, images * sizeof *a->labels));
+    const int32_t *labels;
+    if (stream->graph)
+        STATUS_TRY(graph_labels(stream, &labels));
+    else
+        STATUS_TRY(send_labels(stream, a, &labels));
     return gpu_checked(d, gpu,
-                       cuda_softmax_loss(stream->handle, a->images, a->classes, logits, stream->labels,
-                                         a->scale, losses, probabilities, dlogits),
+                       cuda_softmax_loss(stream->handle, a->images, a->classes, logits, labels, a->scale,
+                                         losses, probabilities, dlogits),
                        "compute the losses");
 }

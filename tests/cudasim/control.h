@@ -28,6 +28,9 @@ void cudasim_set(const struct cudasim_settings *settings);
 int cudasim_waits(void);
 long cudasim_pieces(void);
 
+/* Launches of graphs so far. */
+long cudasim_graphs(void);
+
 /* Nothing is allocated and no stream, event or graph is there. */
 int cudasim_clean(void);
 

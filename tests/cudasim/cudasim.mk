@@ -50,5 +50,5 @@ endif
 endif
 # They load the plugin, where there is one.
 SIM_PLUGIN_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/cudasim/test_plugin*.c))
-$(SIM_PLUGIN_TESTS): $(B)/tests/cudasim/sim.o
+$(SIM_PLUGIN_TESTS): $(B)/tests/cudasim/sim.o | $(SIM_PLUGIN)
 $(SIM_PLUGIN_TESTS): TEST_OBJ := $(B)/tests/cudasim/sim.o

@@ -55,7 +55,7 @@ struct World {
     std::map<char *, size_t> pinned;
     std::mt19937 random{1};
     int current = 0, waits = 0;
-    long ran = 0, ran_on[MAX_GPUS] = {};
+    long launches = 0, ran = 0, ran_on[MAX_GPUS] = {};
     bool lost[MAX_GPUS] = {};
     cudaError_t last = cudaSuccess;
     World() {
@@ -222,6 +222,7 @@ void cudasim_set(const struct cudasim_settings *wanted) {
     w.settings = *wanted;
     w.random.seed(wanted->seed);
     w.waits = 0;
+    w.launches = 0;
     w.ran = 0;
     for (int i = 0; i < MAX_GPUS; i++) {
         w.ran_on[i] = 0;
@@ -231,6 +232,10 @@ void cudasim_set(const struct cudasim_settings *wanted) {
 
 int cudasim_waits(void) {
     return world().waits;
+}
+
+long cudasim_graphs(void) {
+    return world().launches;
 }
 
 long cudasim_pieces(void) {
@@ -548,6 +553,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream) {
     Stream *s = stream_of(stream);
     if (!world().graphs.count(graph) || !s || s->gpu != graph->gpu || s->capturing)
         return failed(cudaErrorInvalidResourceHandle);
+    world().launches++;
     for (const Piece &piece : graph->pieces) {
         cudaError_t error = put(stream, piece);
         if (error != cudaSuccess)

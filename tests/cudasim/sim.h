@@ -12,7 +12,7 @@ bool sim_begin(void);
 /* The plugin's own functions of control.h. */
 void sim_set(struct cudasim_settings settings);
 int sim_waits(void);
-long sim_pieces(void);
+long sim_graphs(void);
 bool sim_clean(void);
 
 /* Nothing fails: that many GPUs, in an order by the seed. */

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The program on simulated GPUs: its losses are the CPU's, and its record tells which tower was on which GPU.
+# test-skip-under: thread (threads of kernels are contexts that it does not follow)
+set -u
+[ -e "$BUILD/sim/backend_sim.so" ] || {
+    echo "this build has no simulated GPU: it takes a C++ compiler and the headers of CUDA and NCCL"
+    exit 77
+}
+export TOWERSCOPE_PLUGINS=$BUILD/sim TOWERSCOPE_RUNS=$TEST_TMP/runs CUDASIM_GPUS=2
+fail() { echo "$*"; exit 1; }
+train() { # NAME DEVICES [OPTIONS]
+    "$TOWERSCOPE" train "$1" --devices "$2" --data generated --model softmax --batch 20 --lr 0.01 --steps 20 \
+        --seed 3 --eval-every 0 --checkpoint-every 0 "${@:3}" >"$TEST_TMP/$1.out" 2>&1
+}
+losses() { sed -n 's/^{"event":"step"[^[]*"loss":\([-0-9.e]*\),"grad_norm".*/\1/p' "$TOWERSCOPE_RUNS/$1/events.jsonl"; }
+
+train on-cpu cpu --towers 4 || fail "$(cat "$TEST_TMP/on-cpu.out")"
+train on-sim sim:0,sim:1 --towers 4 || fail "$(cat "$TEST_TMP/on-sim.out")"
+largest=$(paste <(losses on-cpu) <(losses on-sim) | awk 'NF == 2 {d = $1 - $2; if (d < 0) d = -d; if (d > m) m = d; n++} END {if (n == 20) print m}')
+[ -n "$largest" ] || fail "not 20 losses of both"
+awk -v d="$largest" 'BEGIN {exit !(d <= 1e-4)}' || fail "the losses differ by $largest"
+echo "cuda-sim: train --devices sim:0,sim:1 --towers 4, 20 steps: losses within $largest of the CPU's"
+
+record=$TOWERSCOPE_RUNS/on-sim/events.jsonl
+grep -q '"device":"sim:1","name":"cuda-sim: ' "$record" || fail "the record does not name the simulated GPUs"
+grep -q '"tower":2,"device":"sim:0".*"tower":3,"device":"sim:1"' "$record" || fail "towers without their GPUs"
+
+# the same bytes wherever the towers are
+train det-1 sim:0 --towers 3 --deterministic && train det-2 sim:0,sim:1 --towers 3 --deterministic ||
+    fail "$(cat "$TEST_TMP"/det-*.out)"
+cmp <(losses det-1) <(losses det-2) || fail "--deterministic: one GPU and two give other losses"
+
+# graphs against kernel by kernel
+train eager sim:0,sim:1 --towers 4 --no-graphs || fail "$(cat "$TEST_TMP/eager.out")"
+cmp <(losses on-sim) <(losses eager) || fail "graphs and --no-graphs give other losses"
+
+train twice sim:0,sim:0 && fail "one GPU twice was taken"
+grep -q "sim:0 stands there twice" "$TEST_TMP/twice.out" || fail "$(cat "$TEST_TMP/twice.out")"
+train third sim:2 && fail "a GPU that is not there was taken"
+grep -q "there is no GPU of number 2" "$TEST_TMP/third.out" || fail "$(cat "$TEST_TMP/third.out")"
+"$TOWERSCOPE" eval on-sim --devices sim:1 >"$TEST_TMP/eval.out" 2>&1 || fail "$(cat "$TEST_TMP/eval.out")"
+exit 0
