@@ -370,10 +370,11 @@ static void commit(struct trainer *t) {
  * update is queued, so the device clips, and leaves the parameters alone when the gradient is not finite. */
 static enum status run_queued(struct trainer *t) {
     const struct device_handle device = t->options.device;
-    double before = clock_seconds(), average_norm2 = 0;
+    double before = clock_seconds();
     STATUS_TRY(begin(t));
     STATUS_TRY(queue_towers(t, PHASE_LOAD, PHASE_AVERAGE));
-    struct combine_args combine = combine_args(t, &average_norm2);
+    /* figures go to memory of the trainer's: they may come after this call, should a later one of it fail */
+    struct combine_args combine = combine_args(t, &t->result.average_norm2);
     STATUS_TRY(device.ops->combine(device.device, &combine));
     struct update_args update = step_update_args(t);
     update.gradient_scale = 1;
@@ -385,7 +386,7 @@ static enum status run_queued(struct trainer *t) {
     STATUS_TRY(trainer_wait(t));
     combine_losses(t);
     STATUS_TRY(fault_losses(t));
-    STATUS_TRY(average_figures(t, average_norm2));
+    STATUS_TRY(average_figures(t, t->result.average_norm2));
     memcpy(t->shared.norms2, t->shared.next_norms2, (size_t)update.segment_count * sizeof *t->shared.norms2);
     STATUS_TRY(update_figures(t));
     t->result.average_seconds = t->result.update_seconds = NAN;

@@ -84,16 +84,18 @@ enum status collective_open(struct device *device) {
 }
 
 void collective_close(struct device *device) {
+    bool whole = device->communicates && !*device->failure;
+    for (int g = 0; whole && g < device->count; g++)
+        whole = fine(ncclCommFinalize(device->comm[g]));
+    whole = whole && wait_ready(device) == STATUS_OK;
     for (int g = 0; g < device->count; g++) {
         if (!device->comm[g])
             continue;
         gpu_use(&device->gpu[g]);
-        if (*device->failure) { /* ends what is under way, too */
-            (void)ncclCommAbort(device->comm[g]);
-        } else {
-            (void)ncclCommFinalize(device->comm[g]);
+        if (whole)
             (void)ncclCommDestroy(device->comm[g]);
-        }
+        else
+            (void)ncclCommAbort(device->comm[g]); /* ends what is under way, too */
         device->comm[g] = NULL;
     }
     device->communicates = false;

@@ -192,7 +192,7 @@ static enum status gather(struct device *device, const struct combine_args *a, s
     return STATUS_OK;
 }
 
-enum status cuda_combine_towers(struct device *device, const struct combine_args *a) {
+static enum status combine(struct device *device, const struct combine_args *a) {
     const struct table *table;
     struct place places[DEVICE_GROUP_MAX];
     struct share *shares = device->shares;
@@ -223,4 +223,12 @@ enum status cuda_combine_towers(struct device *device, const struct combine_args
         STATUS_TRY(gpu_leave(device, g));
     }
     return STATUS_OK;
+}
+
+enum status cuda_combine_towers(struct device *device, const struct combine_args *a) {
+    int before = device->delivery_count;
+    enum status status = combine(device, a);
+    if (status != STATUS_OK) /* the caller's memory may be gone by then */
+        device->delivery_count = before;
+    return status;
 }

@@ -50,7 +50,7 @@ static enum status update_on(struct device *device, int gpu, const struct update
     return gpu_leave(device, gpu);
 }
 
-enum status cuda_update_parameters(struct device *device, const struct update_args *a) {
+static enum status update(struct device *device, const struct update_args *a) {
     const struct table *table;
     const struct block *block;
     bool brought = false;
@@ -66,4 +66,12 @@ enum status cuda_update_parameters(struct device *device, const struct update_ar
             brought = true;
         }
     return STATUS_OK;
+}
+
+enum status cuda_update_parameters(struct device *device, const struct update_args *a) {
+    int before = device->delivery_count;
+    enum status status = update(device, a);
+    if (status != STATUS_OK) /* the caller's memory may be gone by then */
+        device->delivery_count = before;
+    return status;
 }
