@@ -8,7 +8,7 @@
 #include "engine/base/clock.h"
 #include "engine/hub/internal.h"
 #include "engine/wire/codec.h"
-#include "engine/wire/state.h"
+#include "engine/wire/state_rule.h"
 
 static const double LIVE_STEP_SECONDS = 0.1;
 

@@ -10,6 +10,7 @@
 #include "engine/base/printable.h"
 #include "engine/wire/compare.h"
 #include "engine/wire/curve.h"
+#include "engine/wire/state_rule.h"
 
 enum { LOG_LINES = 4000, MARKERS = 2000, SCORES = 4000, DEVICES = 256, IMAGES = 256, TOWERS = 4096 };
 
@@ -223,53 +224,10 @@ static enum status mark(struct run_state *state, const struct event *event) {
     }
 }
 
-/* ---- the rule in force */
-
-bool event_rule(const struct event *event, const char **rule) {
-    static const char apply[] = "why apply ";
-    if (event->kind == EVENT_STEP || event->kind == EVENT_RUN_START) {
-        bool wrong = event->kind == EVENT_STEP && event->step.applied;
-        *rule = wrong ? event->step.applied : "";
-        return true;
-    }
-    const char *text = event->command.text;
-    if (event->kind != EVENT_COMMAND || !text || !is(event->command.status, "applied"))
-        return false;
-    bool applies = !strncmp(text, apply, sizeof apply - 1);
-    *rule = applies ? text + sizeof apply - 1 : "";
-    return applies || starts_with(text, "why restore") || starts_with(text, "restore");
-}
-
-/* A live step that comes late says nothing of now. */
-static void fold_rule(struct run_state *state, const struct event *event) {
-    const char *rule;
-    bool late = event->kind == EVENT_STEP && event->seq == 0 && state->at_step != WIRE_UNKNOWN_INT &&
-                event->step.step <= state->at_step;
-    if (!late && event_rule(event, &rule))
-        snprintf(state->rule, sizeof state->rule, "%s", rule);
-}
-
 /* ---- curves and scores */
 
 static double known_or(double value, double other) {
     return wire_is_unknown(value) ? other : value;
-}
-
-/* The number of a wrong rule among those that were met, from 1 on. */
-static uint8_t rule_number(struct run_state *state, const char *name) {
-    int i = 0;
-    if (!name)
-        return 0;
-    while (i < state->rule_count && strncmp(state->rules[i], name, STATE_RULE_NAME - 1) != 0)
-        i++;
-    if (i == STATE_RULES)
-        return STATE_RULES;
-    if (i == state->rule_count) {
-        bool last = i == STATE_RULES - 1;
-        snprintf(state->rules[i], STATE_RULE_NAME, "%s", last ? "other" : name);
-        state->rule_count++;
-    }
-    return (uint8_t)(i + 1);
 }
 
 static enum status fold_point(struct run_state *state, const struct event *event) {
@@ -296,7 +254,7 @@ static enum status fold_point(struct run_state *state, const struct event *event
         .loss_max = known_or(e->loss_max, e->loss),
         .grad_norm_max = known_or(e->grad_norm_max, e->grad_norm),
         .tower_count = (int32_t)towers,
-        .applied = rule_number(state, e->applied),
+        .applied = state_rule_number(state, e->applied),
     };
     return curve_append(curve, &point, tower_points);
 }
@@ -530,7 +488,7 @@ static enum status fold(struct run_state *state, const struct event *event) {
         go_back(state, event->rewind.to);
     if (event->kind == EVENT_EVAL)
         fold_score(state, &event->eval);
-    fold_rule(state, event);
+    state_rule_fold(state, event);
     note_step(state, event);
     STATUS_TRY(mark(state, event));
     STATUS_TRY(keep_newest(state, event));

@@ -97,10 +97,6 @@ enum status state_crashed(struct run_state *state, const char *text);
 /* A copy for seeking in a replay; NULL when there is no memory. */
 struct run_state *state_copy(const struct run_state *state);
 
-/* Whether an event says which rule the towers are averaged by from here on: *rule is the wrong rule's name,
- * "" the right way. */
-bool event_rule(const struct event *event, const char **rule);
-
 /* An event in words, as the Log screen shows it, into `out` (cut to size). Returns its level (0..2). */
 int event_words(const struct event *event, char *out, size_t size);
 
