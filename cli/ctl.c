@@ -128,6 +128,8 @@ static enum status send_when_ready(struct ctl *ctl) {
 
 static enum status is_it_gone(const struct ctl *ctl) {
     enum client_state state = client_state(ctl->client);
+    if (client_elsewhere(ctl->client))
+        return status_fail(STATUS_REFUSED, "%s", client_trouble(ctl->client));
     if (state != CLIENT_ENDED && state != CLIENT_CRASHED)
         return STATUS_OK;
     return status_fail(STATUS_NOT_FOUND, "run %s: its engine is gone%s", ctl->run,

@@ -1,13 +1,17 @@
 #include "cli/engine.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/signals.h"
-#include "engine/wire/lock.h"
+
+enum { AGAIN_MS = 5000 }; /* between two tries to save a run that is done */
 
 static bool interrupted(void *context) {
     (void)context;
@@ -21,10 +25,73 @@ static void emit(void *context, const struct event *event, bool recorded) {
         engine->watch(engine->context, event);
 }
 
+/* ---- the folder, which somebody may move or remove meanwhile */
+
+/* From now on this descriptor is the run's folder; path: where it is by now, NULL: as it was. */
+static void hold_folder(struct engine *engine, int fd, const char *path) {
+    if (engine->folder.fd >= 0)
+        close(engine->folder.fd);
+    engine->folder.fd = fd;
+    if (path)
+        snprintf(engine->folder.path, sizeof engine->folder.path, "%s", path);
+    engine->checkpoints.held = true;
+    engine->checkpoints.run = fd;
+    resume_checkpoints(&engine->folder, engine->checkpoints.path, sizeof engine->checkpoints.path);
+}
+
+/* The folder is new: what was in it beside the record is made again. */
+static void fill_folder(struct engine *engine) {
+    if (run_folder_config(&engine->folder, trainer_settings(engine->session.trainer)) != STATUS_OK &&
+        engine->say)
+        engine->say(engine->context, status_text());
+    if (engine->replaced)
+        engine->replaced(engine->context, &engine->folder);
+}
+
+/* What the hub saw of it; whether it was made again. */
+static bool take_news(struct engine *engine) {
+    int fd;
+    char path[PATH_MAX];
+    enum hub_news news = hub_news(engine->hub, &fd, path, sizeof path);
+    if (news == HUB_NO_NEWS || fd < 0)
+        return false;
+    hold_folder(engine, fd, path);
+    if (news == HUB_RESTORED)
+        fill_folder(engine);
+    return news == HUB_RESTORED;
+}
+
+/* Somebody removed it: save all there is into the new one, and wait for a person. */
+static void halt_for_folder(struct engine *engine) {
+    struct trainer *trainer = engine->session.trainer;
+    char text[500];
+    const char *saved =
+        trainer_save(trainer) == STATUS_OK ? "a checkpoint of this step" : "no checkpoint yet";
+    snprintf(text, sizeof text,
+             "the run's folder was removed: %.300s is new, with the record and %s; the older checkpoints are "
+             "gone. "
+             "resume goes on, stop --discard gives the run up",
+             engine->folder.path, saved);
+    trainer_halt(trainer, text);
+}
+
+static bool folder_stands(const struct engine *engine) {
+    struct stat info;
+    return fstat(engine->folder.fd, &info) == 0 && info.st_nlink > 0;
+}
+
 static enum status save(void *context, const struct snapshot *snapshot, struct event_checkpoint *out) {
     struct engine *engine = context;
+    if (!folder_stands(engine)) /* not to be lost for the half second until the hub looks */
+        hub_look(engine->hub);
     (void)hub_flush(engine->hub); /* a checkpoint is never ahead of its record */
+    engine->folder_lost = take_news(engine) || engine->folder_lost;
     return checkpoint_save(&engine->checkpoints, snapshot, out);
+}
+
+static bool saved_there(void *context, int64_t step) {
+    const struct engine *engine = context;
+    return checkpoint_there(&engine->checkpoints, step);
 }
 
 /* ---- before the first step */
@@ -35,7 +102,7 @@ static enum status open_session(struct engine *engine, const struct settings *se
         .settings = *settings,
         .run_name = engine->folder.name, /* there when the run begins, as is the folder of checkpoints */
         .sink = {emit, engine},
-        .store = {save, engine},
+        .store = {.save = save, .there = saved_there, .context = engine},
         .interrupted = interrupted,
     };
     return session_open(&options, resume, &engine->session);
@@ -43,7 +110,14 @@ static enum status open_session(struct engine *engine, const struct settings *se
 
 static enum status take_lock(struct engine *engine) {
     enum status status = lock_take(engine->folder.path, &engine->lock);
-    return status == STATUS_BUSY ? status_fail(STATUS_REFUSED, "%s", status_text()) : status;
+    if (status == STATUS_BUSY)
+        return status_fail(STATUS_REFUSED, "%s", status_text());
+    STATUS_TRY(status);
+    int fd = fcntl(engine->lock.folder, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return status_fail(STATUS_IO, "%s: %s", engine->folder.path, strerror(errno));
+    hold_folder(engine, fd, NULL);
+    return STATUS_OK;
 }
 
 static enum status open_new(struct engine *engine, const char *runs) {
@@ -53,9 +127,9 @@ static enum status open_new(struct engine *engine, const char *runs) {
     if (signals_asked())
         return status_fail(STATUS_INTERRUPTED, "interrupted before the run began; nothing was made");
     STATUS_TRY(run_folder_make(runs, engine->options.name, &engine->folder));
-    engine->folder_made = true;
-    STATUS_TRY(run_folder_config(&engine->folder, trainer_settings(engine->session.trainer)));
-    return take_lock(engine);
+    STATUS_TRY(take_lock(engine));
+    engine->folder_made = true; /* only who has its lock may take it away again */
+    return run_folder_config(&engine->folder, trainer_settings(engine->session.trainer));
 }
 
 static enum status open_old(struct engine *engine, const char *runs) {
@@ -63,15 +137,17 @@ static enum status open_old(struct engine *engine, const char *runs) {
     STATUS_TRY(take_lock(engine));
     STATUS_TRY(resume_find(&engine->folder, &engine->options.settings, &engine->resume));
     STATUS_TRY(open_session(engine, &engine->resume.settings, &engine->resume));
-    /* a run that was killed before it had begun may have left an empty folder */
-    return !engine->resume.has_config
-               ? run_folder_config(&engine->folder, trainer_settings(engine->session.trainer))
-               : STATUS_OK;
+    if (trainer_finished(engine->session.trainer))
+        return STATUS_OK; /* there is nothing left to do */
+    /* the settings that were given now are those of the run from now on */
+    return run_folder_config(&engine->folder, trainer_settings(engine->session.trainer));
 }
 
 static enum status open_hub(struct engine *engine) {
-    struct hub_options options = {
-        .must_listen = engine->background, .say = engine->say, .context = engine->context};
+    struct hub_options options = {.lock = &engine->lock,
+                                  .must_listen = engine->background,
+                                  .say = engine->say,
+                                  .context = engine->context};
     STATUS_TRY(live_describe(engine->folder.path, &options.run));
     return hub_open(&options, &engine->hub);
 }
@@ -82,14 +158,14 @@ static enum status open_all(struct engine *engine) {
     if (*engine->options.script)
         STATUS_TRY(script_read(engine->options.script, &engine->script));
     STATUS_TRY(given->resume ? open_old(engine, runs) : open_new(engine, runs));
-    resume_checkpoints(&engine->folder, engine->checkpoints.path, sizeof engine->checkpoints.path);
     if (trainer_finished(engine->session.trainer)) /* resumed, and there is nothing left to do */
         return STATUS_OK;
     return open_hub(engine);
 }
 
 enum status engine_open(struct engine *engine) {
-    engine->lock = -1;
+    engine->lock = (struct lock){-1, -1};
+    engine->folder.fd = -1;
     enum status status = open_all(engine);
     if (status != STATUS_OK && engine->folder_made)
         run_folder_unmake(&engine->folder);
@@ -102,10 +178,17 @@ void engine_close(struct engine *engine) {
     session_close(&engine->session);
     resume_free(&engine->resume);
     script_free(&engine->script);
-    if (engine->lock >= 0)
-        close(engine->lock); /* last: who sees the lock free finds everything written */
     engine->hub = NULL;
-    engine->lock = -1;
+    if (engine->folder.fd >= 0)
+        close(engine->folder.fd);
+    engine->folder.fd = -1;
+    if (engine->said_end) { /* for whoever finds a record that ends without it: a full disk does not take that
+                             */
+        char words[40];
+        snprintf(words, sizeof words, "ended %lld", (long long)engine->end_step);
+        lock_tell(&engine->lock, words);
+    }
+    lock_give(&engine->lock); /* last: who sees the lock free finds everything written */
 }
 
 /* ---- the loop */
@@ -154,10 +237,31 @@ static enum status take_commands(struct engine *engine) {
     return STATUS_OK;
 }
 
-static void wait_for_somebody(struct engine *engine) {
+static void wait_for_somebody(struct engine *engine, int milliseconds) {
     struct pollfd fds[] = {{.fd = hub_command_fd(engine->hub), .events = POLLIN},
                            {.fd = signals_fd(), .events = POLLIN}};
-    poll(fds, 2, signals_fd() >= 0 ? -1 : 200);
+    poll(fds, 2, signals_fd() >= 0 ? milliseconds : 200);
+}
+
+/* The last checkpoint of a done run. In the background a run stays until the disk takes it: STATUS_BUSY. */
+static enum status finish(struct engine *engine) {
+    struct trainer *trainer = engine->session.trainer;
+    if (!engine->background || trainer_stopped(trainer))
+        return STATUS_OK;
+    enum status status = trainer_finish(trainer);
+    if (status != STATUS_IO)
+        return status;
+    if (!*trainer_fault(trainer)) {
+        char text[500];
+        snprintf(text, sizeof text,
+                 "the run is done and can't be saved: %.300s. It is tried again every few seconds; stop "
+                 "--discard ends "
+                 "it all the same",
+                 status_text());
+        trainer_halt(trainer, text);
+    }
+    wait_for_somebody(engine, AGAIN_MS);
+    return STATUS_BUSY;
 }
 
 static void measure(struct engine *engine) {
@@ -180,14 +284,24 @@ static enum status train(struct engine *engine) {
         engine->say(engine->context, status_text());
     trainer_begin(trainer);
     for (;;) {
+        if (take_news(engine) || engine->folder_lost) {
+            engine->folder_lost = false;
+            halt_for_folder(engine);
+        }
         STATUS_TRY(take_commands(engine));
-        if (signals_asked() || trainer_finished(trainer))
+        if (signals_asked())
             return STATUS_OK;
+        if (trainer_finished(trainer)) {
+            enum status status = finish(engine);
+            if (status == STATUS_BUSY)
+                continue;
+            return status == STATUS_INTERRUPTED ? STATUS_OK : status;
+        }
         if (!trainer_paused(trainer)) {
             STATUS_TRY(trainer_step(trainer));
             measure(engine);
         } else if (engine->background || (engine->steered && !*trainer_fault(trainer))) {
-            wait_for_somebody(engine);
+            wait_for_somebody(engine, -1);
         } else {
             return STATUS_OK; /* in the foreground, and nobody is there to resume it */
         }
@@ -248,4 +362,6 @@ void engine_run(struct engine *engine, struct engine_end *end) {
     if (!hub_flush(engine->hub))
         end->code = cli_fail(
             status_fail(STATUS_IO, "%s: the end of the record is not on the disk", engine->folder.path));
+    engine->said_end = true;
+    engine->end_step = trainer_steps(engine->session.trainer);
 }

@@ -17,6 +17,8 @@ struct engine {
     bool background; /* a pause waits for somebody; else one that no client asked for ends the run */
     void (*watch)(void *context, const struct event *event); /* sees every event of training; NULL: nobody */
     void (*say)(void *context, const char *text);            /* a sentence for the log; NULL: nobody */
+    void (*replaced)(void *context,
+                     const struct run_folder *folder); /* the run's folder was made again; NULL: nobody */
     void *context;
     /* made by engine_open */
     struct script script;
@@ -25,11 +27,14 @@ struct engine {
     bool folder_made; /* now, for this run */
     struct checkpoint_folder checkpoints;
     struct resume resume; /* with --resume */
-    int lock;             /* descriptor; -1: none */
+    struct lock lock;     /* the hub's while there is one */
     struct session session;
     struct hub *hub;
     struct telemetry telemetry;
-    bool steered; /* a client paused it, or let it step */
+    bool steered;     /* a client paused it, or let it step */
+    bool folder_lost; /* somebody removed the folder; it is made again, and nobody was told yet */
+    bool said_end;    /* it ended in order, */
+    int64_t end_step; /* at this step */
 };
 
 /* How a run ended. */

@@ -32,11 +32,17 @@ static void say(void *context, const char *text) {
     log_line(&process->log, text);
 }
 
+static void replaced(void *context, const struct run_folder *folder) {
+    struct process *process = context;
+    if (log_open(&process->log, folder->fd, folder->path) == STATUS_OK)
+        log_line(&process->log, "somebody removed the run's folder, and what this log said before with it");
+}
+
 /* The log becomes stdout and stderr; before that both are those of `run`, so that it shows why a start
  * failed. */
 static enum status go_live(struct process *process) {
     struct engine *engine = &process->engine;
-    enum status status = log_open(&process->log, engine->folder.path);
+    enum status status = log_open(&process->log, engine->folder.fd, engine->folder.path);
     if (status != STATUS_OK)
         return status;
     const struct settings *settings = trainer_settings(engine->session.trainer);
@@ -80,6 +86,7 @@ int command_engine(int argc, char **argv) {
     engine->background = true;
     engine->watch = watch;
     engine->say = say;
+    engine->replaced = replaced;
     engine->context = &process;
     enum status status = options_read(argc, argv, &engine->options);
     if (status != STATUS_OK) {

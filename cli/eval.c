@@ -34,7 +34,7 @@ static enum status find_checkpoint(struct evaluation_of *e) {
         snprintf(e->from.checkpoint, sizeof e->from.checkpoint, "%s", word);
     } else {
         struct run_folder folder;
-        char checkpoints[820];
+        char checkpoints[PATH_MAX + 16];
         STATUS_TRY(run_folder_find(*settings->runs ? settings->runs : settings_find("runs")->fallback, word,
                                    &folder));
         resume_checkpoints(&folder, checkpoints, sizeof checkpoints);

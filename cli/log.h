@@ -6,11 +6,12 @@
 #include "kernels/status.h"
 
 struct log {
-    char path[900];
+    int folder; /* descriptor of the run's folder; the caller's, and outlives the log */
 };
 
-/* Make the process's stdout and stderr the log of a run's folder. STATUS_IO: they stay what they are. */
-enum status log_open(struct log *log, const char *folder);
+/* Make the process's stdout and stderr the log of a run's folder, again when that is another one; `path` is
+ * for sentences. STATUS_IO: they stay what they are. */
+enum status log_open(struct log *log, int folder, const char *path);
 
 /* Begin a new file when this one is full. */
 void log_turn(const struct log *log);

@@ -10,7 +10,7 @@ void resume_checkpoints(const struct run_folder *folder, char *out, size_t size)
 
 /* Settings of a run that has no checkpoint: config.ini, or nothing when it ended before that was written. */
 static enum status read_config(const struct run_folder *folder, struct resume *out) {
-    char path[820];
+    char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/config.ini", folder->path);
     enum status status = settings_read(&out->settings, path);
     out->has_config = status != STATUS_NOT_FOUND;
@@ -19,7 +19,7 @@ static enum status read_config(const struct run_folder *folder, struct resume *o
 
 enum status resume_find(const struct run_folder *folder, const struct settings *given, struct resume *out) {
     *out = (struct resume){0};
-    char checkpoints[820];
+    char checkpoints[PATH_MAX + 16];
     resume_checkpoints(folder, checkpoints, sizeof checkpoints);
     settings_clear(&out->settings);
     enum status status = checkpoint_newest(checkpoints, out->checkpoint, sizeof out->checkpoint);

@@ -7,11 +7,11 @@
 #include "engine/train/checkpoint.h"
 
 struct resume {
-    char checkpoint[1200];         /* path; "": the run ended before its first one and begins again */
-    struct checkpoint_about about; /* of the checkpoint */
-    bool only_values;              /* for an evaluation: where the run stands in its data does not matter */
-    bool has_config;               /* config.ini is there */
-    struct settings settings;      /* of the checkpoint, else of config.ini, with the given ones over them */
+    char checkpoint[PATH_MAX + 80]; /* path; "": the run ended before its first one and begins again */
+    struct checkpoint_about about;  /* of the checkpoint */
+    bool only_values;               /* for an evaluation: where the run stands in its data does not matter */
+    bool has_config;                /* config.ini is there */
+    struct settings settings;       /* of the checkpoint, else of config.ini, with the given ones over them */
 };
 
 /* Look into the folder of a run; its lock is held. STATUS_BAD_INPUT: the newest checkpoint is damaged; the

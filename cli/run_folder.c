@@ -1,6 +1,8 @@
 #include "cli/run_folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -24,14 +26,15 @@ _Static_assert(sizeof adjectives / sizeof *adjectives == WORDS && sizeof nouns /
 static enum status taken(const char *path) {
     if (lock_held(path))
         return status_fail(STATUS_REFUSED,
-                           "%s is a run that is live, process %ld owns it: `towerscope attach` shows it", path,
-                           lock_holder(path));
+                           "%s is a run that is live, process %ld owns it: `towerscope attach` shows it",
+                           path, lock_holder(path));
     return status_fail(STATUS_REFUSED,
                        "%s exists already: choose another name, or leave the name out and one is made up",
                        path);
 }
 
 static enum status set_path(struct run_folder *folder, const char *runs) {
+    folder->fd = -1;
     int length = snprintf(folder->path, sizeof folder->path, "%s/%s", runs, folder->name);
     if (length < 0 || (size_t)length >= sizeof folder->path)
         return status_fail(STATUS_BAD_INPUT, "runs: the path %.60s... is longer than %zu bytes", runs,
@@ -58,7 +61,7 @@ static enum status make_runs(const char *runs) {
             continue;
         char was = *at;
         *at = 0;
-        if (mkdir(path, 0777) && errno != EEXIST)
+        if (mkdir(path, 0755) && errno != EEXIST)
             return status_fail(STATUS_IO, "%s: can't make the folder of runs: %s", path, strerror(errno));
         *at = was;
     }
@@ -86,7 +89,7 @@ enum status run_folder_make(const char *runs, const char *name, struct run_folde
         else
             make_up_name(out->name, sizeof out->name, attempt);
         STATUS_TRY(set_path(out, runs));
-        if (!mkdir(out->path, 0777))
+        if (!mkdir(out->path, 0755))
             return STATUS_OK;
         if (errno != EEXIST)
             return status_fail(STATUS_IO, "%s: can't make the run's folder: %s", out->path, strerror(errno));
@@ -108,26 +111,69 @@ enum status run_folder_find(const char *runs, const char *name, struct run_folde
     return STATUS_OK;
 }
 
+static enum status cannot_write(const struct run_folder *folder) {
+    return status_fail(STATUS_IO, "%s/config.ini: can't be written: %s", folder->path, strerror(errno));
+}
+
+/* Whether the file has just these bytes. */
+static bool says(const struct run_folder *folder, const char *text, size_t size) {
+    char block[4096];
+    size_t done = 0;
+    int fd = openat(folder->fd, "config.ini", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    ssize_t bytes;
+    bool same = true;
+    while (same && (bytes = read(fd, block, sizeof block)) > 0) {
+        same = (size_t)bytes <= size - done && !memcmp(block, text + done, (size_t)bytes);
+        done += (size_t)bytes;
+    }
+    close(fd);
+    return same && bytes == 0 && done == size;
+}
+
+static enum status write_config(const struct run_folder *folder, const char *text, size_t size) {
+    static const char aside[] = "config.ini.tmp";
+    int fd = openat(folder->fd, aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return cannot_write(folder);
+    enum status status = STATUS_OK;
+    for (size_t done = 0; status == STATUS_OK && done < size;) {
+        ssize_t bytes = write(fd, text + done, size - done);
+        if (bytes > 0)
+            done += (size_t)bytes;
+        else if (bytes == 0 || errno != EINTR)
+            status = cannot_write(folder);
+    }
+    if (status == STATUS_OK && fsync(fd))
+        status = cannot_write(folder);
+    if (close(fd) && errno != EINTR && status == STATUS_OK)
+        status = cannot_write(folder);
+    if (status == STATUS_OK && renameat(folder->fd, aside, folder->fd, "config.ini"))
+        status = cannot_write(folder);
+    if (status != STATUS_OK)
+        (void)unlinkat(folder->fd, aside, 0);
+    return status;
+}
+
 enum status run_folder_config(const struct run_folder *folder, const struct settings *settings) {
-    char path[820];
-    snprintf(path, sizeof path, "%s/config.ini", folder->path);
-    FILE *file = fopen(path, "wxe");
-    if (!file)
-        return status_fail(STATUS_IO, "%s: can't be written: %s", path, strerror(errno));
-    enum status status = settings_write(settings, file);
-    if (status == STATUS_OK && (fflush(file) || fsync(fileno(file))))
-        status = status_fail(STATUS_IO, "%s: can't be written: %s", path, strerror(errno));
-    if (fclose(file) && status == STATUS_OK)
-        status = status_fail(STATUS_IO, "%s: can't be written: %s", path, strerror(errno));
+    char *text = NULL;
+    size_t size;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory)
+        return status_fail(STATUS_NO_MEMORY, "no memory to write config.ini");
+    enum status status = settings_write(settings, memory);
+    if (fclose(memory) && status == STATUS_OK)
+        status = status_fail(STATUS_NO_MEMORY, "no memory to write config.ini");
+    if (status == STATUS_OK && !says(folder, text, size))
+        status = write_config(folder, text, size);
+    free(text);
     return status;
 }
 
 void run_folder_unmake(const struct run_folder *folder) {
-    static const char *const files[] = {"config.ini", "lock", "events.jsonl"};
-    char path[820];
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder->path, files[i]);
-        (void)unlink(path);
-    }
+    static const char *const files[] = {"config.ini", "lock", "owner", "events.jsonl"};
+    for (size_t i = 0; folder->fd >= 0 && i < sizeof files / sizeof *files; i++)
+        (void)unlinkat(folder->fd, files[i], 0);
     (void)rmdir(folder->path);
 }

@@ -2,11 +2,14 @@
 #ifndef TOWERSCOPE_CLI_RUN_FOLDER_H
 #define TOWERSCOPE_CLI_RUN_FOLDER_H
 
+#include <limits.h>
+
 #include "engine/train/settings.h"
 
 struct run_folder {
     char name[65];
-    char path[800]; /* RUNS/NAME */
+    char path[PATH_MAX]; /* RUNS/NAME, or where it was moved to */
+    int fd;              /* descriptor of it, wherever it is moved to; -1: not held */
 };
 
 /* Refuse a name that is taken before anything expensive is done. `runs`: the folder of all runs. */
@@ -19,7 +22,8 @@ enum status run_folder_make(const char *runs, const char *name, struct run_folde
 /* The folder of a run that is there. STATUS_NOT_FOUND: there is none of that name. */
 enum status run_folder_find(const char *runs, const char *name, struct run_folder *out);
 
-/* Write config.ini into it. */
+/* Write config.ini into the folder, which is held, unless it says just that. What was there before is whole
+ * until the new one is. */
 enum status run_folder_config(const struct run_folder *folder, const struct settings *settings);
 
 /* Take a folder away again that was made a moment ago, before the run began. */

@@ -13,13 +13,17 @@
 #include "engine/wire/command.h"
 #include "engine/wire/event.h"
 #include "engine/wire/live.h"
+#include "engine/wire/lock.h"
 #include "kernels/status.h"
 
 struct hub;
 
 struct hub_options {
     struct live_run run; /* the caller holds its lock */
-    bool must_listen;    /* that nobody could attach is a failure of hub_open */
+    /* That lock: twice a second the hub looks whether it, the run's folder and its record still stand. It is
+     * the hub's from hub_open to hub_close. NULL: it does not look. */
+    struct lock *lock;
+    bool must_listen; /* that nobody could attach is a failure of hub_open */
     /* A sentence for the engine's log: refused clients, trouble with files. Called by any thread; may be
      * NULL. */
     void (*say)(void *context, const char *text);
@@ -51,6 +55,23 @@ bool hub_take(struct hub *hub, int64_t step, struct command *out);
 
 /* Take no more commands: from now on they are refused at once. Those that wait can still be taken. */
 void hub_end_commands(struct hub *hub);
+
+/* What became of the run's folder. */
+enum hub_news {
+    HUB_NO_NEWS,
+    HUB_MOVED,   /* it lies elsewhere now, and all goes on in it */
+    HUB_RESTORED /* somebody removed it; it is made again, with the lock and the whole record and nothing else
+                  */
+};
+
+/* The news since the last call; cheap while there is none. *fd: a new descriptor of the folder, for the
+ * caller to close; its path into path[size]. The hub has told it as an alarm. hub_command_fd() becomes
+ * readable. */
+enum hub_news hub_news(struct hub *hub, int *fd, char *path, size_t size);
+
+/* Look at the folder now, and wait until that is done: before something is given up because the folder is
+ * gone. */
+void hub_look(struct hub *hub);
 
 /* A descriptor that is readable while commands wait to be looked at; hub_take() empties it. */
 int hub_command_fd(const struct hub *hub);

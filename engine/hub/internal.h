@@ -9,7 +9,7 @@
 #include "engine/hub/hub.h"
 #include "engine/hub/line.h"
 #include "engine/hub/peer.h"
-#include "engine/hub/repeats.h"
+#include "engine/wire/repeats.h"
 #include "engine/wire/record.h"
 
 enum { HUB_PEERS = 64, HUB_COMMANDS = 64, HUB_QUEUE_BYTES = 64 << 20, HUB_LIVE_BYTES = 4 << 20 };
@@ -45,6 +45,13 @@ struct hub {
     int command_count;
     bool commands_ended;
 
+    /* what became of the folder, under `lock` */
+    atomic_int news; /* enum hub_news */
+    int news_fd;
+    char news_path[PATH_MAX];
+    int64_t looks, looks_wanted;
+    bool ended; /* the thread has left its loop */
+
     /* the hub thread alone */
     struct record_writer *record;
     struct line_list ready; /* written, not yet handed to the peers */
@@ -54,7 +61,9 @@ struct hub {
     int64_t holder, asking; /* numbers of peers; 0: nobody */
     double asked_at;
     double next_send, next_tick, accept_again;
-    bool unlinked_said, socket_said;
+    bool record_said, lock_said, folder_said, socket_said;
+    char folder[PATH_MAX]; /* of the run, as it is now; options.run.folder while it has a name that can be
+                              attached to */
     int64_t lost_said;
     atomic_bool record_failing; /* lines wait that the disk did not take */
 };
@@ -89,7 +98,14 @@ void hub_control_word(struct hub *hub, struct peer *peer, const char *word, doub
 /* Somebody asked and the holder did not answer in ten seconds: it is theirs. */
 void hub_control_tick(struct hub *hub, double now);
 
+/* ---- folder.c: does what the run has on the disk still stand? */
+
+void hub_look_at_folder(struct hub *hub);
+
 /* ---- server.c */
+
+/* Enter the run among the live ones and listen; what of it stands is made anew. */
+enum status hub_listen(struct hub *hub);
 
 /* Send an event to one client, or (peer NULL) to all that want the stream. Live only. */
 void hub_tell(struct hub *hub, struct peer *peer, const struct event *event);

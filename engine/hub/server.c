@@ -58,12 +58,6 @@ static void retry_record(struct hub *hub) {
         hub->record_failing = false;
         hub_alarm(hub, "warning", text);
     }
-    if (!hub->unlinked_said && record_unlinked(hub->record)) {
-        hub->unlinked_said = true;
-        hub_alarm(hub, "error",
-                  "somebody removed " RECORD_FILE " of this run: what is recorded from now on is lost "
-                  "when the run ends");
-    }
 }
 
 /* Take what was emitted, write the record's part; returns whether something is urgent. */
@@ -94,8 +88,17 @@ static bool take_queue(struct hub *hub) {
 
 /* ---- the socket */
 
-/* Open the folder of live runs, enter the run, listen: what of it stands is made anew. */
-static enum status listen_again(struct hub *hub) {
+/* Tell in the lock file where the socket is, for those who look elsewhere. */
+static void tell_where(struct hub *hub, bool listening) {
+    char words[PATH_MAX + 8] = "live";
+    if (!hub->options.lock)
+        return;
+    if (listening && live_folder_path(words + 5, sizeof words - 5) == STATUS_OK)
+        words[4] = ' ';
+    lock_tell(hub->options.lock, words);
+}
+
+enum status hub_listen(struct hub *hub) {
     if (hub->live_fd >= 0) { /* the folder itself may be gone, too */
         struct stat info;
         if (fstat(hub->live_fd, &info) != 0 || info.st_nlink == 0) {
@@ -113,13 +116,15 @@ static enum status listen_again(struct hub *hub) {
     if (hub->listener >= 0)
         close(hub->listener);
     hub->listener = listener;
+    tell_where(hub, true);
     return STATUS_OK;
 }
 
 static void listen_or_say(struct hub *hub) {
-    if (listen_again(hub) != STATUS_OK && !hub->socket_said) {
+    if (hub_listen(hub) != STATUS_OK && !hub->socket_said) {
         hub_say(hub, "no console can attach: %s", status_text());
         hub->socket_said = true;
+        tell_where(hub, false);
     }
 }
 
@@ -250,6 +255,7 @@ static void send_all(struct hub *hub, double now) {
 static void tick(struct hub *hub, double now) {
     hub->next_tick = now + TICK_SECONDS;
     retry_record(hub);
+    hub_look_at_folder(hub);
     if (!names_stand(hub))
         listen_or_say(hub);
     hub_control_tick(hub, now);
@@ -317,6 +323,8 @@ static void drop_gone(struct hub *hub) {
 static bool is_closing(struct hub *hub) {
     pthread_mutex_lock(&hub->lock);
     bool closing = hub->closing && !hub->queue.first;
+    if (hub->looks < hub->looks_wanted)
+        hub->next_tick = 0; /* somebody waits for a look */
     pthread_mutex_unlock(&hub->lock);
     return closing;
 }
@@ -363,6 +371,10 @@ static void *run(void *context) {
         send_all(hub, now);
         drop_gone(hub);
     }
+    pthread_mutex_lock(&hub->lock);
+    hub->ended = true;
+    pthread_cond_broadcast(&hub->written);
+    pthread_mutex_unlock(&hub->lock);
     say_goodbye(hub);
     return NULL;
 }
@@ -378,7 +390,7 @@ static void free_hub(struct hub *hub) {
         line_drop(line);
     record_writer_close(hub->record);
     arena_free(&hub->arena);
-    const int fds[] = {hub->wake, hub->command_fd, hub->listener, hub->live_fd};
+    const int fds[] = {hub->wake, hub->command_fd, hub->listener, hub->live_fd, hub->news_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -403,7 +415,8 @@ enum status hub_open(const struct hub_options *options, struct hub **out) {
     if (!hub)
         return status_fail(STATUS_NO_MEMORY, "no memory for the hub");
     hub->options = *options;
-    hub->listener = hub->live_fd = -1;
+    hub->listener = hub->live_fd = hub->news_fd = -1;
+    memcpy(hub->folder, options->run.folder, sizeof hub->folder);
     hub->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     hub->command_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&hub->lock, NULL);
@@ -425,7 +438,7 @@ enum status hub_open(const struct hub_options *options, struct hub **out) {
     if (status == STATUS_OK) {
         hub->last_seq = record_last_seq(hub->record);
         if (options->must_listen)
-            status = listen_again(hub);
+            status = hub_listen(hub);
         else
             listen_or_say(hub);
     }

@@ -49,8 +49,10 @@ void checkpoint_free(struct checkpoint *checkpoint);
 /* ---- the folder of a run */
 
 struct checkpoint_folder {
-    char path[1000]; /* RUNS/NAME/checkpoints; made by the first save */
-    char last[1040]; /* path of the last save */
+    bool held;       /* it is the folder "checkpoints" of the folder `run`, wherever that is moved to */
+    int run;         /* descriptor of the run's folder, when held */
+    char path[4096]; /* RUNS/NAME/checkpoints, for sentences and events when held; made by the first save */
+    char last[4160]; /* path of the last save */
 };
 
 /* Save as step-NNNNNNNN.safetensors and fill *out but for the step (its path is `last`). Afterwards the
@@ -59,6 +61,9 @@ struct checkpoint_folder {
  * step-NNNNNNNN.rewound.safetensors and left alone. */
 enum status checkpoint_save(struct checkpoint_folder *folder, const struct snapshot *snapshot,
                             struct event_checkpoint *out);
+
+/* Whether the checkpoint of a step lies in the folder. */
+bool checkpoint_there(const struct checkpoint_folder *folder, int64_t step);
 
 /* Path of the newest checkpoint into out[size]. STATUS_NOT_FOUND: there is none. */
 enum status checkpoint_newest(const char *folder, char *out, size_t size);

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,6 @@
 
 static const char PREFIX[] = "step-", SUFFIX[] = ".safetensors", ASIDE[] = ".safetensors.tmp";
 static const char REWOUND[] = ".rewound.safetensors"; /* later steps that the run went back from */
-
-enum { PATH_BYTES = 1400 };
 
 struct found {
     int64_t step;
@@ -46,12 +45,17 @@ static int newest_first(const void *a, const void *b) {
     return p->step < q->step ? 1 : p->step > q->step ? -1 : strcmp(p->name, q->name);
 }
 
-/* The checkpoints of a folder, newest first; what else lies there is left alone. */
-static enum status list_folder(const char *path, struct list *out) {
+/* The checkpoints of an open folder, newest first; what else lies there is left alone. */
+static enum status list_folder(int fd, const char *path, struct list *out) {
     *out = (struct list){0};
-    DIR *folder = opendir(path);
-    if (!folder)
-        return status_fail(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "%s: %s", path, strerror(errno));
+    int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = own >= 0 ? fdopendir(own) : NULL;
+    if (!folder) {
+        int error = errno;
+        if (own >= 0)
+            close(own);
+        return status_fail(STATUS_IO, "%s: %s", path, strerror(error));
+    }
     enum status status = STATUS_OK;
     const struct dirent *entry;
     while (status == STATUS_OK && (entry = readdir(folder))) {
@@ -82,12 +86,10 @@ static void join(const char *folder, const char *name, char *out, size_t size) {
 }
 
 /* The precision a file says it has; NaN: none, or it can't be read. */
-static double precision_of(const char *folder, const struct found *found) {
-    char path[PATH_BYTES];
-    join(folder, found->name, path, sizeof path);
+static double precision_of(int folder, const struct found *found) {
     struct safetensors file;
     double precision = NAN;
-    if (safetensors_open(path, &file) == STATUS_OK) {
+    if (safetensors_open_in(folder, found->name, found->name, &file) == STATUS_OK) {
         const char *word = safetensors_word(&file, "precision");
         if (word)
             (void)text_real(word, &precision);
@@ -98,16 +100,14 @@ static double precision_of(const char *folder, const struct found *found) {
 
 /* A checkpoint beyond the step just saved is of a way the run went back from: it is no longer the newest, and
  * keeps what it holds under another name. */
-static void set_aside(const char *folder, const struct found *found) {
-    char from[PATH_BYTES], to[PATH_BYTES], name[96];
-    join(folder, found->name, from, sizeof from);
+static void set_aside(int folder, const struct found *found) {
+    char name[96];
     snprintf(name, sizeof name, "%s%08lld%s", PREFIX, (long long)found->step, REWOUND);
-    join(folder, name, to, sizeof to);
-    (void)rename(from, to);
+    (void)renameat(folder, found->name, folder, name);
 }
 
 /* The best of those up to a step: the highest precision, the newest of equal ones; -1: none has one. */
-static int best_of(const char *folder, const struct list *list, int64_t saved) {
+static int best_of(int folder, const struct list *list, int64_t saved) {
     int best = -1;
     double highest = NAN;
     for (int i = 0; i < list->count; i++) {
@@ -124,49 +124,79 @@ static int best_of(const char *folder, const struct list *list, int64_t saved) {
 
 /* Remove what is neither new nor best. That a file could not be removed harms nobody: the next save tries
  * again. */
-static void prune(const char *folder, int64_t keep, int64_t saved) {
+static void prune(int folder, int64_t keep, int64_t saved) {
     struct list list;
-    if (list_folder(folder, &list) != STATUS_OK)
+    if (list_folder(folder, "checkpoints", &list) != STATUS_OK)
         return;
     int best = best_of(folder, &list, saved);
     int64_t kept = 0;
     for (int i = 0; i < list.count; i++) {
         const struct found *found = &list.found[i];
-        char path[PATH_BYTES];
-        join(folder, found->name, path, sizeof path);
         if (found->aside)
-            (void)unlink(path);
+            (void)unlinkat(folder, found->name, 0);
         else if (found->step > saved)
             set_aside(folder, found);
         else if (kept++ >= keep && i != best)
-            (void)unlink(path);
+            (void)unlinkat(folder, found->name, 0);
     }
     free(list.found);
+}
+
+/* The folder of checkpoints, made when it is not there; -1: it can't be had. */
+static int open_folder(const struct checkpoint_folder *folder) {
+    int base = folder->held ? folder->run : AT_FDCWD;
+    const char *name = folder->held ? "checkpoints" : folder->path;
+    bool made = mkdirat(base, name, 0755) == 0;
+    if (!made && errno != EEXIST)
+        return -1;
+    if (made && folder->held)
+        (void)fsync(base); /* its own name has to be on the disk, too */
+    return openat(base, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 enum status checkpoint_save(struct checkpoint_folder *folder, const struct snapshot *snapshot,
                             struct event_checkpoint *out) {
     double start = clock_seconds();
-    if (mkdir(folder->path, 0777) != 0 && errno != EEXIST)
+    char name[64];
+    int fd = open_folder(folder);
+    if (fd < 0)
         return status_fail(STATUS_IO, "%s: can't make the folder: %s", folder->path, strerror(errno));
-    snprintf(folder->last, sizeof folder->last, "%s/%s%08lld%s", folder->path, PREFIX,
-             (long long)snapshot->progress.steps, SUFFIX);
+    snprintf(name, sizeof name, "%s%08lld%s", PREFIX, (long long)snapshot->progress.steps, SUFFIX);
+    join(folder->path, name, folder->last, sizeof folder->last);
     uint64_t bytes;
-    STATUS_TRY(checkpoint_write(folder->last, snapshot, &bytes));
-    prune(folder->path, snapshot->settings.keep, snapshot->progress.steps);
+    enum status status = checkpoint_write_in(fd, name, folder->last, snapshot, &bytes);
+    if (status == STATUS_OK)
+        prune(fd, snapshot->settings.keep, snapshot->progress.steps);
+    close(fd);
+    STATUS_TRY(status);
     out->path = folder->last;
     out->bytes = (int64_t)bytes;
     out->seconds = clock_seconds() - start;
     return STATUS_OK;
 }
 
+bool checkpoint_there(const struct checkpoint_folder *folder, int64_t step) {
+    char name[96];
+    struct stat info;
+    snprintf(name, sizeof name, "checkpoints/%s%08lld%s", PREFIX, (long long)step, SUFFIX);
+    if (folder->held)
+        return fstatat(folder->run, name, &info, 0) == 0;
+    char path[sizeof folder->path + sizeof name];
+    join(folder->path, strchr(name, '/') + 1, path, sizeof path);
+    return stat(path, &info) == 0;
+}
+
 enum status checkpoint_newest(const char *folder, char *out, size_t size) {
     struct list list;
-    STATUS_TRY(list_folder(folder, &list));
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return status_fail(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "%s: %s", folder, strerror(errno));
+    enum status status = list_folder(fd, folder, &list);
+    close(fd);
+    STATUS_TRY(status);
     int i = 0;
     while (i < list.count && list.found[i].aside)
         i++;
-    enum status status = STATUS_OK;
     if (i == list.count)
         status = status_fail(STATUS_NOT_FOUND, "%s: there is no checkpoint in it", folder);
     else

@@ -32,6 +32,11 @@ static inline const float *checkpoint_slot_values(const struct snapshot *snapsho
     return *(const float *const *)((const char *)snapshot + checkpoint_slots[slot].offset);
 }
 
+/* checkpoint_write() for a file called `name` in a folder that is held by its descriptor; `path` is for
+ * sentences. */
+enum status checkpoint_write_in(int folder, const char *name, const char *path,
+                                const struct snapshot *snapshot, uint64_t *bytes);
+
 /* STATUS_BAD_INPUT names the first number of a snapshot that does not agree with the others, as found and as
  * expected; `path` begins the message. */
 enum status checkpoint_check(const char *path, const struct snapshot *snapshot);

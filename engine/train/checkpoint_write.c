@@ -167,55 +167,53 @@ static bool synced(int fd) {
     return result == 0;
 }
 
-/* A folder's own entry for a name is on the disk only when the folder is synced. */
-static enum status sync_folder_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!folder)
-        return status_fail(STATUS_NO_MEMORY, "%s: no memory to save it", path);
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = fd >= 0 && synced(fd);
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    enum status status =
-        good ? STATUS_OK : status_fail(STATUS_IO, "%s: can't sync it: %s", folder, strerror(error));
-    free(folder);
-    return status;
-}
-
-static enum status write_aside(const char *aside, const char *path, const struct contents *c,
-                               uint64_t *bytes) {
-    int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+static enum status write_aside(int folder, const char *aside, const char *name, const char *path,
+                               const struct contents *c, uint64_t *bytes) {
+    int fd = openat(folder, aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
-        return failed(aside, "make it", 0);
+        return failed(path, "make it", 0);
     enum status status =
         safetensors_write(fd, path, c->words, c->word_count, c->tensors, c->tensor_count, bytes);
     if (status == STATUS_OK && !synced(fd))
         status = failed(path, "bring it to the disk", *bytes);
     if (close(fd) != 0 && errno != EINTR && status == STATUS_OK) /* with EINTR it is closed all the same */
         status = failed(path, "close it", *bytes);
-    if (status == STATUS_OK && rename(aside, path) != 0)
+    if (status == STATUS_OK && renameat(folder, aside, folder, name) != 0)
         status = failed(path, "give it its name", *bytes);
     if (status != STATUS_OK)
-        (void)unlink(aside);
+        (void)unlinkat(folder, aside, 0);
+    else if (!synced(folder)) /* its entry is on the disk only then */
+        status = failed(path, "bring its name to the disk", *bytes);
     return status;
 }
 
-enum status checkpoint_write(const char *path, const struct snapshot *snapshot, uint64_t *bytes) {
+enum status checkpoint_write_in(int folder, const char *name, const char *path,
+                                const struct snapshot *snapshot, uint64_t *bytes) {
     struct contents c = {0};
     uint64_t written = 0;
     enum status status = fill(&c, path, snapshot);
-    char *aside = status == STATUS_OK ? arena_format(&c.arena, "%s.tmp", path) : NULL;
+    char *aside = status == STATUS_OK ? arena_format(&c.arena, "%s.tmp", name) : NULL;
     if (status == STATUS_OK && !aside)
         status = status_fail(STATUS_NO_MEMORY, "%s: no memory to save it", path);
     if (status == STATUS_OK)
-        status = write_aside(aside, path, &c, &written);
-    if (status == STATUS_OK)
-        status = sync_folder_of(path);
+        status = write_aside(folder, aside, name, path, &c, &written);
     if (bytes)
         *bytes = written;
     free(c.config);
     arena_free(&c.arena);
+    return status;
+}
+
+enum status checkpoint_write(const char *path, const struct snapshot *snapshot, uint64_t *bytes) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    if (!folder)
+        return status_fail(STATUS_NO_MEMORY, "%s: no memory to save it", path);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(folder);
+    if (fd < 0)
+        return failed(path, "make it", 0);
+    enum status status = checkpoint_write_in(fd, slash ? slash + 1 : path, path, snapshot, bytes);
+    close(fd);
     return status;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REASON_MAX 640
+#define REASON_MAX 800
 
 /* Applies a command and says in `reason` what that means. Anything but STATUS_OK refuses it with the stored
  * sentence; STATUS_DEVICE ends the run. */
@@ -202,7 +202,7 @@ static enum status apply_save(struct trainer *t, const struct command *c, char r
     (void)c;
     if (!t->options.store.save)
         return status_fail(STATUS_REFUSED, "this run stores nothing");
-    bool already = t->saved == t->progress.steps;
+    bool already = trainer_is_saved(t);
     STATUS_TRY(trainer_save(t));
     snprintf(reason, REASON_MAX, already ? "step %lld is saved already" : "step %lld is saved",
              (long long)t->progress.steps);
@@ -242,8 +242,20 @@ static enum status apply_status(struct trainer *t, const struct command *c, char
 }
 
 static enum status apply_stop(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
-    (void)c;
-    (void)reason;
+    if (c->discard) {
+        t->stopped = t->discard = true;
+        if (t->options.store.save && !trainer_is_saved(t))
+            snprintf(reason, REASON_MAX, "step %lld is not saved", (long long)t->progress.steps);
+        return STATUS_OK;
+    }
+    if (trainer_save(t) != STATUS_OK) {
+        char text[560];
+        snprintf(text, sizeof text, "step %lld can't be saved, so the run stays, paused: %s",
+                 (long long)t->progress.steps, status_text());
+        if (!t->paused || !*t->fault.text)
+            trainer_halt(t, text);
+        return status_fail(STATUS_REFUSED, "%s; make room and stop again, or stop --discard", text);
+    }
     t->stopped = true;
     return STATUS_OK;
 }

@@ -103,7 +103,7 @@ enum status good_lost(struct trainer *t) {
         report_state(t, "paused");
         return STATUS_OK;
     }
-    char reason[320];
+    char reason[720];
     snprintf(reason, sizeof reason, "%s; back to step %lld and paused: save, stop, and go on with --resume",
              t->fault.text, (long long)t->good.progress.steps);
     good_counters(t, t->progress.steps, reason);

@@ -55,7 +55,7 @@ struct step_result {
 struct fault {
     int tower;
     char tensor[MODEL_NAME_MAX + 32];
-    char text[256];
+    char text[600];
 };
 
 /* Evaluation: a batch for each worker; see evaluate.c. */
@@ -116,6 +116,9 @@ struct trainer {
     bool paused, stopped;
     bool lost;                /* the device failed: the counters are those of the last good state */
     bool starting;            /* it was told that the run starts, and no step has been made since */
+    bool discard;          /* stopped, and not to be saved */
+    int64_t save_failures; /* in a row, for this reason */
+    char save_reason[120];
     bool losses_due;          /* the next step tells its collection */
     bool record_next;         /* the next step is recorded whatever its number: a command took effect */
     bool step_recorded;       /* the step at work is one of those */
@@ -136,6 +139,9 @@ void buffer_free(struct trainer *t, struct span *span); /* an empty one is fine 
  * how much they prepare. */
 enum status shared_open(struct trainer *t, size_t prepared_bytes);
 void shared_close(struct trainer *t);
+
+/* Whether this very step is saved, and still there. */
+bool trainer_is_saved(const struct trainer *t);
 
 /* Wait for what was queued on the device. */
 enum status trainer_wait(struct trainer *t);

@@ -1,6 +1,7 @@
 /* What all towers share: parameters, their averaged gradient, optimizer slots and moving averages. */
 #include "engine/base/memory.h"
 #include "engine/train/internal.h"
+#include "engine/wire/repeats.h"
 
 #include <math.h>
 #include <sched.h>
@@ -245,18 +246,41 @@ static enum status save_snapshot(struct trainer *t, float *const copies[3]) {
     return STATUS_OK;
 }
 
+/* A disk stays full for long: the same reason again is counted, whatever the file's name. */
+static void tell_failure(struct trainer *t) {
+    char text[1400];
+    snprintf(text, sizeof text, "%s", status_text());
+    const char *colon = strrchr(text, ':'), *reason = colon ? colon + 1 : text;
+    if (strncmp(reason, t->save_reason, sizeof t->save_reason - 1) != 0)
+        t->save_failures = 0;
+    snprintf(t->save_reason, sizeof t->save_reason, "%.119s", reason);
+    int64_t n = ++t->save_failures;
+    size_t length = strlen(text);
+    if (n > 1)
+        snprintf(text + length, sizeof text - length, " (%lld saves in a row failed)", (long long)n);
+    if (repeats_told(n))
+        report_alarm(t, "error", t->progress.steps, -1, NULL, text);
+}
+
+bool trainer_is_saved(const struct trainer *t) {
+    const struct trainer_store *store = &t->options.store;
+    return t->saved == t->progress.steps && (!store->there || store->there(store->context, t->saved));
+}
+
 enum status trainer_save(struct trainer *t) {
-    if (!t->options.store.save || t->saved == t->progress.steps)
+    if (!t->options.store.save || trainer_is_saved(t))
         return STATUS_OK;
     report_state(t, "saving");
     float *copies[3] = {flat_array(t), flat_array(t), flat_array(t)};
     enum status status = copies[0] && copies[1] && copies[2] ? save_snapshot(t, copies) : no_memory();
     for (int i = 0; i < 3; i++)
         free(copies[i]);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         t->saved = t->progress.steps;
-    else
-        report_alarm(t, "error", t->progress.steps, -1, NULL, status_text());
+        t->save_failures = 0;
+    } else {
+        tell_failure(t);
+    }
     report_state(t, t->paused ? "paused" : "training");
     return status;
 }

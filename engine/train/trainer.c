@@ -178,7 +178,7 @@ void trainer_begin(struct trainer *t) {
 /* A value was not finite: say so, go back, pause. */
 static enum status handle_fault(struct trainer *t) {
     report_alarm(t, "error", t->progress.steps + 1, t->fault.tower, t->fault.tensor, t->fault.text);
-    char reason[320];
+    char reason[720];
     snprintf(reason, sizeof reason, "%s; back to step %lld and paused: set lr, then resume", t->fault.text,
              (long long)t->good.progress.steps);
     return good_rewind(t, reason);
@@ -257,13 +257,25 @@ enum status trainer_step(struct trainer *t) {
     return trainer_advance(t, STEP_PHASES);
 }
 
-enum status trainer_end(struct trainer *t, const char *reason, const char *text) {
+void trainer_halt(struct trainer *t, const char *text) {
+    snprintf(t->fault.text, sizeof t->fault.text, "%s", text);
+    report_alarm(t, "error", t->progress.steps, -1, NULL, text);
+    t->single = 0;
+    t->paused = true;
+    report_state(t, "paused");
+}
+
+enum status trainer_finish(struct trainer *t) {
     enum status status = STATUS_OK;
-    bool done = !strcmp(reason, "done");
-    if (done && !t->lost && t->settings.eval_every > 0 && t->evaluated != t->progress.steps)
+    if (!t->lost && t->settings.eval_every > 0 && t->evaluated != t->progress.steps)
         status = trainer_evaluate(t, false);
-    if (status == STATUS_OK || status == STATUS_INTERRUPTED)
-        status = trainer_save(t);
+    return status == STATUS_OK || status == STATUS_INTERRUPTED ? trainer_save(t) : status;
+}
+
+enum status trainer_end(struct trainer *t, const char *reason, const char *text) {
+    enum status status = !strcmp(reason, "done") ? trainer_finish(t)
+                         : t->discard            ? STATUS_OK
+                                                 : trainer_save(t);
     report_state(t, "ended");
     struct event event = event_new(EVENT_RUN_END);
     event.run_end.step = t->progress.steps;

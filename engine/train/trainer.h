@@ -22,9 +22,11 @@ struct trainer_sink {
 };
 
 /* Where checkpoints go. save() writes the snapshot (which it may keep nothing of) and fills path, bytes and
- * seconds of the event; the trainer then emits it. save NULL: nothing is stored. */
+ * seconds of the event; the trainer then emits it. there() says whether what was saved at a step still is;
+ * NULL: it is. save NULL: nothing is stored. */
 struct trainer_store {
     enum status (*save)(void *context, const struct snapshot *snapshot, struct event_checkpoint *out);
+    bool (*there)(void *context, int64_t step);
     void *context;
 };
 
@@ -88,10 +90,18 @@ const char *trainer_fault(const struct trainer *trainer);
 enum status trainer_evaluate(struct trainer *trainer, bool confusion);
 
 /* Save now, unless this very step is saved already; emits `checkpoint`, or an alarm when it failed (the
- * failure is returned too). STATUS_OK without a store. */
+ * failure is returned too; of those in a row for one reason the 1st, 10th, 100th ... are told). STATUS_OK
+ * without a store. */
 enum status trainer_save(struct trainer *trainer);
 
-/* Evaluate at the end of a done run, save, and say goodbye: run_end with `reason` (done, stopped, failed). */
+/* Pause with an alarm of level "error": something befell the run from outside. trainer_fault() is `text`. */
+void trainer_halt(struct trainer *trainer, const char *text);
+
+/* What a done run still does: evaluate, when that is due at the end, and save. Done already: nothing. */
+enum status trainer_finish(struct trainer *trainer);
+
+/* trainer_finish() when `reason` is "done", else save, unless the run was stopped with --discard; and say
+ * goodbye: run_end with `reason` (done, stopped, failed). */
 enum status trainer_end(struct trainer *trainer, const char *reason, const char *text);
 
 /* The parameters and friends, read only, for tests: flat host copies of `count` floats. `what`: "parameters",

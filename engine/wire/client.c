@@ -39,7 +39,8 @@ struct client {
     unsigned next_id;
     size_t in_start, in_end, out_length;
     char in[2 * WIRE_LINE_MAX], out[UNSENT];
-    char trouble[400];
+    bool elsewhere; /* the engine listens where this user can't reach it */
+    char trouble[2000];
 };
 
 static void set_trouble(struct client *client, const char *text) {
@@ -199,6 +200,44 @@ static void lose(struct client *client) {
         finish(client);
 }
 
+/* Nobody listens where this user's live runs are, though the run is live: what its lock says of that. */
+static bool listens_elsewhere(struct client *client) {
+    struct lock_about about;
+    char mine[PATH_MAX], home[PATH_MAX];
+    lock_about(client->run.folder, &about);
+    const char *name = client->run.name;
+    if (about.user >= 0 && about.user != (long)geteuid()) {
+        snprintf(client->trouble, sizeof client->trouble,
+                 "run %s: its engine, process %ld, is of the user %s (%ld), who alone may send it commands: "
+                 "ask them, or do it as that user (sudo -u)",
+                 name, about.pid, about.user_name, about.user);
+        return true;
+    }
+    if (about.says_where && !*about.live) {
+        snprintf(client->trouble, sizeof client->trouble,
+                 "run %s: its engine, process %ld, can't listen, so it takes no commands; its log or its "
+                 "terminal says why; kill -TERM %ld saves and ends it",
+                 name, about.pid, about.pid);
+        return true;
+    }
+    if (!about.says_where || live_folder_path(mine, sizeof mine) != STATUS_OK || !strcmp(mine, about.live))
+        return false; /* it is starting */
+    snprintf(home, sizeof home, "%s", about.live);
+    size_t length = strlen(home), tail = strlen("/towerscope/live");
+    if (length > tail)
+        home[length - tail] = 0;
+    snprintf(
+        client->trouble, sizeof client->trouble,
+        "run %s: its engine, process %ld of the user %s, listens in %.500s and this user's live runs are in "
+        "%.500s: set XDG_STATE_HOME=%.500s",
+        name, about.pid, about.user_name, about.live, mine, home);
+    return true;
+}
+
+bool client_elsewhere(const struct client *client) {
+    return client->elsewhere;
+}
+
 static void try_to_connect(struct client *client) {
     if (client->state == CLIENT_ENDED || client->state == CLIENT_CRASHED) {
         client->retry_at = clock_seconds() + LOOK_AGAIN_SECONDS;
@@ -211,9 +250,11 @@ static void try_to_connect(struct client *client) {
         finish(client);
         return;
     }
-    if (live_connect(&client->run, &client->fd) != STATUS_OK) {
+    enum status status = live_connect(&client->run, &client->fd);
+    if (status != STATUS_OK) {
         client->fd = -1;
         set_trouble(client, status_text());
+        client->elsewhere = status == STATUS_NOT_FOUND && listens_elsewhere(client);
         return;
     }
     client->connected_at = clock_seconds();
@@ -239,7 +280,9 @@ static void reading_is_done(struct client *client) {
         return;
     }
     client->finishing = false;
-    client->state = client->run_end ? CLIENT_ENDED : CLIENT_CRASHED;
+    struct lock_about about;
+    lock_about(client->run.folder, &about);
+    client->state = client->run_end || about.ended >= 0 ? CLIENT_ENDED : CLIENT_CRASHED;
     client->retry_at = clock_seconds() + LOOK_AGAIN_SECONDS;
 }
 

@@ -53,6 +53,10 @@ enum client_state client_state(const struct client *client);
  * none. */
 const char *client_trouble(const struct client *client);
 
+/* Whether the run is live and its engine listens where this user can't reach it: client_trouble() says whose
+ * it is and what to do. Trying goes on. */
+bool client_elsewhere(const struct client *client);
+
 int client_fd(const struct client *client); /* -1: none to poll now */
 bool client_wants_write(const struct client *client);
 int client_wait(const struct client *client); /* milliseconds; 0: call client_next at once; -1: no limit */

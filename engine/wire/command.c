@@ -225,10 +225,11 @@ static enum status parse_words(const struct words *words, struct command *out) {
         return words->count == 2 ? STATUS_OK : whole("images", words->word[2], 0, 1048576, &out->first);
     case COMMAND_STATUS:
         return parse_flag(words, "--json", &out->json, out);
+    case COMMAND_STOP:
+        return parse_flag(words, "--discard", &out->discard, out);
     case COMMAND_PAUSE:
     case COMMAND_RESUME:
     case COMMAND_SAVE:
-    case COMMAND_STOP:
     case COMMAND_KINDS:
         break;
     }
@@ -344,7 +345,8 @@ static const struct form {
     [COMMAND_NOTE] = {"note TEXT", "words into the record"},
     [COMMAND_IMAGES] = {"images TOWER [FIRST]", "images of a tower's shard"},
     [COMMAND_STATUS] = {"status [--json]", "where the run stands"},
-    [COMMAND_STOP] = {"stop", "save and end the run"},
+    [COMMAND_STOP] = {"stop [--discard]",
+                      "save and end the run; --discard: end it also when it can't be saved"},
 };
 
 const char *command_usage(int i, const char **sentence) {
@@ -389,7 +391,8 @@ int command_complete(const char *text, const char **out, int max) {
                                         "note ",
                                         "images ",
                                         "status",
-                                        "stop"};
+                                        "stop",
+                                        "stop --discard"};
     int found = 0;
     size_t length = strlen(text);
     for (int i = 0; i < COUNT(lines) && found < max; i++)

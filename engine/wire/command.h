@@ -52,6 +52,7 @@ struct command {
     int64_t first;
     bool run;                     /* phase run (else: next) */
     bool rewind, confusion, json; /* why restore --rewind, eval --confusion, status --json */
+    bool discard;                 /* stop --discard */
     enum command_setting setting;
     double value; /* set KEY VALUE */
     enum command_why why;

@@ -22,7 +22,7 @@ struct waiting_line {
 
 struct record_writer {
     char path[PATH_MAX];
-    int fd;
+    int fd, folder;
     bool regular; /* not a device or a pipe */
     int64_t offset, last_seq, lost;
     struct waiting_line *waiting; /* a ring */
@@ -84,14 +84,16 @@ static enum status find_last_seq(struct record_writer *writer) {
 static enum status prepare(struct record_writer *writer) {
     struct stat info;
     /* O_NONBLOCK: a pipe in its place must not hold us up */
-    writer->fd = open(writer->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+    writer->fd =
+        openat(writer->folder, RECORD_FILE, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
     if (writer->fd < 0 || fstat(writer->fd, &info) != 0)
         return status_fail(STATUS_IO, "%s: %s", writer->path, strerror(errno));
     writer->regular = S_ISREG(info.st_mode);
     if (!writer->regular && !S_ISCHR(info.st_mode))
-        return status_fail(STATUS_BAD_INPUT,
-                           "%s is a pipe or a socket; a file is expected: move it away, or put the record back",
-                           writer->path);
+        return status_fail(
+            STATUS_BAD_INPUT,
+            "%s is a pipe or a socket; a file is expected: move it away, or put the record back",
+            writer->path);
     if (!writer->regular || info.st_size == 0)
         return STATUS_OK;
     STATUS_TRY(last_line_end(writer->fd, writer->path, info.st_size, &writer->offset));
@@ -106,9 +108,12 @@ enum status record_writer_open(const char *folder, struct record_writer **out) {
     if (!writer)
         return status_fail(STATUS_NO_MEMORY, "no memory to write the record");
     writer->fd = -1;
+    writer->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     enum status status = STATUS_OK;
-    if ((size_t)snprintf(writer->path, sizeof writer->path, "%s/%s", folder, RECORD_FILE) >=
-        sizeof writer->path)
+    if (writer->folder < 0)
+        status = status_fail(STATUS_IO, "%s: %s", folder, strerror(errno));
+    if (status == STATUS_OK && (size_t)snprintf(writer->path, sizeof writer->path, "%s/%s", folder,
+                                                RECORD_FILE) >= sizeof writer->path)
         status = status_fail(STATUS_BAD_INPUT, "%s: the path is too long", folder);
     if (status == STATUS_OK)
         status = prepare(writer);
@@ -132,7 +137,83 @@ void record_writer_close(struct record_writer *writer) {
         fdatasync(writer->fd);
         close(writer->fd);
     }
+    if (writer->folder >= 0)
+        close(writer->folder);
     free(writer);
+}
+
+/* ---- when somebody removed it */
+
+static const char ASIDE[] = RECORD_FILE ".tmp";
+
+/* What was written so far, into another file. */
+static enum status copy_lines(const struct record_writer *writer, int to, const char *path) {
+    char block[65536];
+    for (int64_t done = 0; done < writer->offset;) {
+        size_t wanted =
+            writer->offset - done < (int64_t)sizeof block ? (size_t)(writer->offset - done) : sizeof block;
+        ssize_t bytes = pread(writer->fd, block, wanted, done);
+        if (bytes > 0)
+            bytes = write(to, block, (size_t)bytes);
+        if (bytes < 0 && errno == EINTR)
+            continue;
+        if (bytes <= 0)
+            return status_fail(STATUS_IO, "%s: can't be written again: %s", path,
+                               strerror(bytes < 0 ? errno : EIO));
+        done += bytes; /* what was read and not written is read again */
+    }
+    return fdatasync(to) == 0
+               ? STATUS_OK
+               : status_fail(STATUS_IO, "%s: can't be written again: %s", path, strerror(errno));
+}
+
+static enum status restore_in(struct record_writer *writer, int folder, const char *path, int *out) {
+    (void)unlinkat(folder, ASIDE, 0); /* of one who was killed at this */
+    int fd = openat(folder, ASIDE, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return status_fail(STATUS_IO, "%s: can't be made again: %s", path, strerror(errno));
+    enum status status = copy_lines(writer, fd, path);
+    /* a link takes no place that is taken */
+    bool placed = status == STATUS_OK &&
+                  (linkat(folder, ASIDE, folder, RECORD_FILE, 0) == 0 ||
+                   (errno != EEXIST && renameat2(folder, ASIDE, folder, RECORD_FILE, RENAME_NOREPLACE) == 0));
+    if (status == STATUS_OK && !placed)
+        status = errno == EEXIST
+                     ? status_fail(STATUS_REFUSED, "%s: something else lies in its place: move it away", path)
+                     : status_fail(STATUS_IO, "%s: can't be made again: %s", path, strerror(errno));
+    (void)unlinkat(folder, ASIDE, 0);
+    if (status == STATUS_OK)
+        *out = fd;
+    else
+        close(fd);
+    return status;
+}
+
+enum status record_restore(struct record_writer *writer, int folder_fd, const char *folder) {
+    char path[PATH_MAX];
+    int fd = -1, own = fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0 || (size_t)snprintf(path, sizeof path, "%s/%s", folder, RECORD_FILE) >= sizeof path) {
+        if (own >= 0)
+            close(own);
+        return status_fail(STATUS_IO, "%s: the record can't be made again here", folder);
+    }
+    enum status status = restore_in(writer, own, path, &fd);
+    if (status != STATUS_OK) {
+        close(own);
+        return status;
+    }
+    close(writer->fd);
+    close(writer->folder);
+    writer->fd = fd;
+    writer->folder = own;
+    memcpy(writer->path, path, sizeof path);
+    return STATUS_OK;
+}
+
+void record_moved(struct record_writer *writer, const char *folder) {
+    char path[PATH_MAX];
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, RECORD_FILE) < sizeof path)
+        memcpy(writer->path, path, sizeof path);
 }
 
 /* ---- writing */
@@ -230,8 +311,11 @@ int64_t record_lost(const struct record_writer *writer) {
 }
 
 bool record_unlinked(const struct record_writer *writer) {
-    struct stat info;
-    return writer->regular && fstat(writer->fd, &info) == 0 && info.st_nlink == 0;
+    struct stat here, there;
+    if (!writer->regular || fstat(writer->fd, &here) != 0)
+        return false;
+    return here.st_nlink == 0 || fstatat(writer->folder, RECORD_FILE, &there, 0) != 0 ||
+           there.st_ino != here.st_ino || there.st_dev != here.st_dev;
 }
 
 const char *record_waiting(const struct record_writer *writer, int64_t i, size_t *length, int64_t *seq) {

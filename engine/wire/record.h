@@ -35,7 +35,16 @@ enum status record_retry(struct record_writer *writer);
 int64_t record_last_seq(const struct record_writer *writer); /* written; 0: none */
 int64_t record_offset(const struct record_writer *writer);   /* bytes written: where the next line begins */
 int64_t record_lost(const struct record_writer *writer);     /* lines given up */
-bool record_unlinked(const struct record_writer *writer);    /* somebody removed the file */
+bool record_unlinked(const struct record_writer *writer);    /* somebody removed or renamed the file */
+
+/* Put the record where it belongs again, with all that was written so far: into the folder with this
+ * descriptor, at `folder` for the sentences. For a record that somebody removed or renamed, also with its
+ * folder: what is open can still be read. On failure the old file is written on. STATUS_IO; STATUS_REFUSED:
+ * something else is in its place. */
+enum status record_restore(struct record_writer *writer, int folder_fd, const char *folder);
+
+/* The folder was moved, with the record in it: for the sentences. */
+void record_moved(struct record_writer *writer, const char *folder);
 
 /* The lines that wait, oldest first: line i, or NULL past the end. */
 const char *record_waiting(const struct record_writer *writer, int64_t i, size_t *length, int64_t *seq);

@@ -358,8 +358,8 @@ static enum status read_header(struct safetensors *file, uint64_t *length, char 
     return read_at(file, LENGTH_BYTES, *text, *length);
 }
 
-static enum status open_file(struct safetensors *file) {
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
+static enum status open_file(int folder, const char *name, struct safetensors *file) {
+    file->fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
     struct stat about;
     if (file->fd < 0 || fstat(file->fd, &about) != 0)
         return status_fail(errno == ENOENT || errno == ENOTDIR ? STATUS_NOT_FOUND : STATUS_IO, "%s: %s",
@@ -371,10 +371,14 @@ static enum status open_file(struct safetensors *file) {
 }
 
 enum status safetensors_open(const char *path, struct safetensors *out) {
+    return safetensors_open_in(AT_FDCWD, path, path, out);
+}
+
+enum status safetensors_open_in(int folder, const char *name, const char *path, struct safetensors *out) {
     *out = (struct safetensors){.fd = -1, .path = strdup(path)};
     if (!out->path)
         return no_memory(path);
-    STATUS_TRY(open_file(out));
+    STATUS_TRY(open_file(folder, name, out));
     uint64_t length = 0;
     char *text = NULL;
     enum status status = read_header(out, &length, &text);

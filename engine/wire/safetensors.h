@@ -75,6 +75,9 @@ struct safetensors {
  * which tensor; STATUS_NOT_FOUND, STATUS_IO, STATUS_NO_MEMORY. Close with safetensors_close(), also after a
  * failure. */
 enum status safetensors_open(const char *path, struct safetensors *out);
+
+/* The same for a file called `name` in a folder that is held by its descriptor; `path` is for sentences. */
+enum status safetensors_open_in(int folder, const char *name, const char *path, struct safetensors *out);
 void safetensors_close(struct safetensors *file);
 
 /* The tensor or word of that name, or NULL. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/printable.h"
+#include "engine/wire/lock.h"
 #include "engine/wire/record.h"
 #include "engine/wire/state.h"
 
@@ -42,14 +43,28 @@ static enum status fold_tail(struct record_reader *reader, int64_t lines, struct
     return status == STATUS_BUSY ? STATUS_OK : status;
 }
 
+/* Without run_end in its record a run crashed, unless its engine left word that the disk did not take that.
+ */
+static bool ended_in_order(const struct run_state *state, const char *folder) {
+    struct lock_about about;
+    if (state->ended)
+        return true;
+    lock_about(folder, &about);
+    return about.ended >= 0;
+}
+
 static void take_state(const struct run_state *state, struct run_summary *out) {
     const struct event_step *step = &state->step.step;
-    if (state->events == 0)
-        snprintf(out->state, sizeof out->state, out->live ? "starting" : "empty");
-    else if (out->live)
-        snprintf(out->state, sizeof out->state, "%s", *state->phase ? state->phase : "training");
+    if (out->live)
+        snprintf(out->state, sizeof out->state, "%s",
+                 state->events == 0 ? "starting"
+                 : *state->phase    ? state->phase
+                                    : "training");
     else
-        snprintf(out->state, sizeof out->state, state->ended ? "ended" : "crashed");
+        snprintf(out->state, sizeof out->state, "%s",
+                 ended_in_order(state, out->folder) ? "ended"
+                 : state->events == 0               ? "empty"
+                                                    : "crashed");
     out->time = state->last_time;
     out->step = state->at_step;
     if (!state->step.kind)

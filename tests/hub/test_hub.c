@@ -24,7 +24,7 @@
 static char folder[400];
 static struct live_run run;
 static struct hub *hub;
-static int lock_fd = -1;
+static struct lock lock = {-1, -1};
 static atomic_int said;
 
 static void say(void *context, const char *text) {
@@ -34,7 +34,7 @@ static void say(void *context, const char *text) {
 }
 
 static void start_hub(void) {
-    assert_int_equal(lock_take(run.folder, &lock_fd), STATUS_OK);
+    assert_int_equal(lock_take(run.folder, &lock), STATUS_OK);
     struct hub_options options = {.run = run, .say = say};
     if (hub_open(&options, &hub) != STATUS_OK)
         fail_msg("%s", status_text());
@@ -43,9 +43,7 @@ static void start_hub(void) {
 static void stop_hub(void) {
     hub_close(hub);
     hub = NULL;
-    if (lock_fd >= 0)
-        close(lock_fd);
-    lock_fd = -1;
+    lock_give(&lock);
 }
 
 static int set_up(void **context) {

@@ -63,7 +63,7 @@ static void names_are_safe(void **context) {
 
 static void one_owner_at_a_time(void **context) {
     (void)context;
-    int lock, second;
+    struct lock lock, second;
     assert_false(lock_held(folder));
     assert_int_equal(lock_take(folder, &lock), STATUS_OK);
     assert_true(lock_held(folder));
@@ -72,10 +72,10 @@ static void one_owner_at_a_time(void **context) {
     char pid[20];
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     assert_non_null(strstr(status_text(), pid));
-    close(lock);
+    lock_give(&lock);
     assert_false(lock_held(folder));
     assert_int_equal(lock_take(folder, &lock), STATUS_OK);
-    close(lock);
+    lock_give(&lock);
     assert_int_equal(lock_take("/nonexistent", &lock), STATUS_IO);
     assert_false(lock_held("/nonexistent"));
 }
@@ -91,7 +91,7 @@ static void of_two_starts_one_wins(void **context) {
         for (int p = 0; p < 2; p++)
             if ((pids[p] = fork()) == 0) {
                 char c;
-                int lock;
+                struct lock lock;
                 close(go[1]);
                 close(done[1]);
                 if (read(go[0], &c, 1) != 0)
@@ -123,7 +123,7 @@ static void a_killed_owner_leaves_no_lock(void **context) {
     assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        int lock;
+        struct lock lock;
         _exit(lock_take(folder, &lock) == STATUS_OK && write(ready[1], "x", 1) == 1 && pause() ? 1 : 0);
     }
     assert_int_equal(read(ready[0], &c, 1), 1);
@@ -235,7 +235,8 @@ static void what_is_no_socket_is_left_alone(void **context) {
 static void runs_are_found_from_anywhere(void **context) {
     (void)context;
     struct live_run a = new_run("a"), b = new_run("b"), found, *list;
-    int fd, lock_a, lock_b, count;
+    int fd, count;
+    struct lock lock_a, lock_b;
     assert_int_equal(live_list(&list, &count), STATUS_OK);
     assert_true(count == 0);
     free(list);
@@ -260,7 +261,7 @@ static void runs_are_found_from_anywhere(void **context) {
     assert_int_equal(live_list(&list, &count), STATUS_OK);
     assert_true(count == 1 && list[0].live && !strcmp(list[0].id, a.id));
     free(list);
-    close(lock_a);
+    lock_give(&lock_a);
     assert_int_equal(live_list(&list, &count), STATUS_OK);
     assert_true(count == 1 && !list[0].live); /* left by a crash */
     free(list);
@@ -273,7 +274,7 @@ static void runs_are_found_from_anywhere(void **context) {
     assert_int_equal(live_list(&list, &count), STATUS_OK);
     assert_int_equal(count, 0);
     free(list);
-    close(lock_b);
+    lock_give(&lock_b);
     close(fd);
 }
 
@@ -286,7 +287,8 @@ static void two_of_one_name_need_their_path(void **context) {
     snprintf(path, sizeof path, "%s/other/same", folder);
     assert_int_equal(mkdir(path, 0755), 0);
     assert_int_equal(live_describe(path, &b), STATUS_OK);
-    int fd, locks[2];
+    int fd;
+    struct lock locks[2];
     assert_int_equal(live_folder_open(true, &fd), STATUS_OK);
     assert_int_equal(live_enter(fd, &a), STATUS_OK);
     assert_int_equal(live_enter(fd, &b), STATUS_OK);
@@ -298,8 +300,8 @@ static void two_of_one_name_need_their_path(void **context) {
     assert_string_equal(found.folder, a.folder);
     assert_int_equal(live_find(path, NULL, &found), STATUS_OK);
     assert_string_equal(found.folder, b.folder);
-    close(locks[0]);
-    close(locks[1]);
+    lock_give(&locks[0]);
+    lock_give(&locks[1]);
     close(fd);
 }
 

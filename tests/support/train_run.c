@@ -195,7 +195,7 @@ static enum status open_trainer(struct train_run *run, const char *const *words,
     };
     if (folder) {
         snprintf(run->store.path, sizeof run->store.path, "%s", folder);
-        options.store = (struct trainer_store){save, &run->store};
+        options.store = (struct trainer_store){.save = save, .context = &run->store};
     }
     if (checkpoint) {
         STATUS_TRY(checkpoint_read(checkpoint, run->model, &run->from));

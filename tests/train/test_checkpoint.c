@@ -536,7 +536,7 @@ static void save(struct checkpoint_folder *f, struct made *m, int64_t step, doub
     m->snapshot.precision = precision;
     if (checkpoint_save(f, &m->snapshot, &event) != STATUS_OK)
         fail_msg("%s", status_text());
-    char expected[1100];
+    char expected[4200];
     snprintf(expected, sizeof expected, "%s/step-%08lld.safetensors", f->path, (long long)step);
     assert_string_equal(event.path, expected);
     struct stat about;

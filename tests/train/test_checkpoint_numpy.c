@@ -44,7 +44,7 @@ static void train(struct device_handle device, const struct model *model, struct
                                       .model = model,
                                       .device = device,
                                       .sink = {ignore, NULL},
-                                      .store = {save, folder}};
+                                      .store = {.save = save, .context = folder}};
     if (trainer_open(&options, &trainer) != STATUS_OK)
         fail_msg("%s", status_text());
     for (int i = 0; i < 4; i++)
@@ -78,7 +78,7 @@ static void test_logits(void **state) {
     double logits[IMAGES * 10];
     for (size_t i = 0; i < IMAGES * 10; i++)
         logits[i] = net_run_value(&run, net_logits(run.net, &run.memory), i);
-    char paths[2][600], command[4000];
+    char paths[2][600], command[9000];
     snprintf(paths[0], sizeof paths[0], "%s/pixels", getenv("TEST_TMP"));
     snprintf(paths[1], sizeof paths[1], "%s/logits", getenv("TEST_TMP"));
     write_floats(paths[0], pixels, IMAGES * shape_size(model->input));

@@ -71,7 +71,7 @@ static void check(const struct scenario *s) {
     if (s->last && !train_run_command(first, s->last))
         fail_msg("%s: %s", s->last, first->reason);
     assert_int_equal(trainer_save(first->trainer), STATUS_OK);
-    char path[1100];
+    char path[4200];
     snprintf(path, sizeof path, "%s", first->store.last);
     train_run_close(first);
 
@@ -160,7 +160,7 @@ static void test_after_commands(void **state) {
 
 /* Stop after 10 steps on two towers; the path of the checkpoint. */
 static const char *stopped(const char *const *words) {
-    static char path[1100];
+    static char path[4200];
     struct train_run *run = train_run_resume("cpu", mlp_text, TRAIN, TEST, words, folder[0], NULL);
     train_run_steps(run, 10);
     assert_int_equal(trainer_save(run->trainer), STATUS_OK);

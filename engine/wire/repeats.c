@@ -1,4 +1,4 @@
-#include "engine/hub/repeats.h"
+#include "engine/wire/repeats.h"
 
 /* FNV-1a, 64 bits, see engine/wire/live.c. */
 static uint64_t hash_text(uint64_t hash, const char *text) {

@@ -1,6 +1,6 @@
 /* The same alarm over and over is counted, not written each time. */
-#ifndef TOWERSCOPE_ENGINE_HUB_REPEATS_H
-#define TOWERSCOPE_ENGINE_HUB_REPEATS_H
+#ifndef TOWERSCOPE_ENGINE_WIRE_REPEATS_H
+#define TOWERSCOPE_ENGINE_WIRE_REPEATS_H
 
 #include <stdbool.h>
 #include <stdint.h>
