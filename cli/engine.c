@@ -97,7 +97,7 @@ static bool saved_there(void *context, int64_t step) {
 /* ---- before the first step */
 
 static enum status open_session(struct engine *engine, const struct settings *settings,
-                                const struct resume *resume) {
+                                struct resume *resume) {
     struct trainer_options options = {
         .settings = *settings,
         .run_name = engine->folder.name, /* there when the run begins, as is the folder of checkpoints */

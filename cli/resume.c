@@ -1,8 +1,12 @@
 #include "cli/resume.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "engine/wire/codec.h"
+#include "engine/wire/record.h"
 
 void resume_checkpoints(const struct run_folder *folder, char *out, size_t size) {
     snprintf(out, size, "%s/checkpoints", folder->path);
@@ -17,24 +21,90 @@ static enum status read_config(const struct run_folder *folder, struct resume *o
     return out->has_config ? status : STATUS_OK;
 }
 
+void resume_note(struct resume *resume, const char *format, ...) {
+    size_t used = strlen(resume->notes);
+    int length = used ? snprintf(resume->notes + used, sizeof resume->notes - used, "; ") : 0;
+    va_list arguments;
+    va_start(arguments, format);
+    if (length >= 0 && used + (size_t)length < sizeof resume->notes)
+        vsnprintf(resume->notes + used + length, sizeof resume->notes - used - (size_t)length, format,
+                  arguments);
+    va_end(arguments);
+}
+
+/* The step that the record of a run says was saved last; -1: it says nothing of that. */
+static int64_t last_saved(const struct run_folder *folder) {
+    static const char word[] = "\"event\":\"checkpoint\"";
+    struct record_reader *reader;
+    struct arena arena = {0};
+    struct event event;
+    const char *line;
+    size_t length;
+    int64_t step = -1;
+    if (record_reader_open(folder->path, 0, &reader) != STATUS_OK)
+        return -1;
+    while (record_next_line(reader, -1, &line, &length) == STATUS_OK) {
+        if (!memmem(line, length < 64 ? length : 64, word, sizeof word - 1) ||
+            event_decode(line, length, &arena, &event) != STATUS_OK || event.kind != EVENT_CHECKPOINT)
+            continue;
+        step = event.checkpoint.step;
+        arena_reset(&arena);
+    }
+    arena_free(&arena);
+    record_reader_close(reader);
+    return step;
+}
+
+/* No checkpoint: a run that ended before its first one begins again; one whose checkpoints are gone does not
+ * do so by itself. */
+static enum status without_checkpoint(const struct run_folder *folder, const char *checkpoints,
+                                      struct resume *out) {
+    int64_t saved = last_saved(folder);
+    *out->checkpoint = 0;
+    if (saved >= 0 && !out->begin_again)
+        return status_fail(
+            STATUS_REFUSED,
+            "%s: its record says that step %lld was saved, and there is no checkpoint in %s: put them back "
+            "there; --begin-again begins at step 0",
+            folder->path, (long long)saved, checkpoints);
+    if (saved >= 0)
+        resume_note(out, "its record says that step %lld was saved, and the checkpoints are gone",
+                    (long long)saved);
+    return read_config(folder, out);
+}
+
+static enum status with_checkpoint(const struct run_folder *folder, struct resume *out) {
+    if (out->begin_again)
+        return status_fail(
+            STATUS_REFUSED,
+            "%s has checkpoints, as %s: --begin-again is for a run whose checkpoints are gone; start another "
+            "run, or move them away",
+            folder->path, out->checkpoint);
+    enum status status = checkpoint_look(out->checkpoint, &out->about);
+    if (status == STATUS_BAD_INPUT)
+        return status_fail(status, "%s; move it away to go on from the checkpoint before it", status_text());
+    STATUS_TRY(status);
+    out->settings = out->about.settings;
+    out->has_config = true;
+    int64_t saved = last_saved(folder);
+    if (saved > out->about.step)
+        resume_note(
+            out, "its record says that step %lld was saved last, and the newest checkpoint is of step %lld",
+            (long long)saved, (long long)out->about.step);
+    return STATUS_OK;
+}
+
 enum status resume_find(const struct run_folder *folder, const struct settings *given, struct resume *out) {
-    *out = (struct resume){0};
+    *out = (struct resume){.model_given = *given->model, .begin_again = given->begin_again};
     char checkpoints[PATH_MAX + 16];
     resume_checkpoints(folder, checkpoints, sizeof checkpoints);
     settings_clear(&out->settings);
     enum status status = checkpoint_newest(checkpoints, out->checkpoint, sizeof out->checkpoint);
-    if (status == STATUS_NOT_FOUND) {
-        *out->checkpoint = 0;
-        STATUS_TRY(read_config(folder, out));
-    } else if (status == STATUS_OK) {
-        status = checkpoint_look(out->checkpoint, &out->about);
-        if (status == STATUS_BAD_INPUT)
-            return status_fail(status, "%s; move it away to go on from the checkpoint before it",
-                               status_text());
-        STATUS_TRY(status);
-        out->settings = out->about.settings;
-        out->has_config = true;
-    } else
+    if (status == STATUS_NOT_FOUND)
+        STATUS_TRY(without_checkpoint(folder, checkpoints, out));
+    else if (status == STATUS_OK)
+        STATUS_TRY(with_checkpoint(folder, out));
+    else
         return status;
     settings_overlay(&out->settings, given);
     return STATUS_OK;

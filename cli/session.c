@@ -1,7 +1,9 @@
 #include "cli/session.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/memory.h"
 #include "kernels/registry.h"
@@ -27,42 +29,87 @@ enum status session_open_data(const struct settings *settings, struct dataset **
     return dataset_open(given(settings->data), &options, out);
 }
 
+/* A path as it holds from any folder: what a run keeps of its settings. Links on the way stay what they are.
+ */
+static void make_absolute(char *path, size_t size) {
+    char absolute[2 * PATH_MAX], here[PATH_MAX];
+    const char *rest = path;
+    if (path[0] == '/' || !getcwd(here, sizeof here))
+        return;
+    while (rest[0] == '.' && rest[1] == '/')
+        rest += 2;
+    int length = snprintf(absolute, sizeof absolute, "%s/%s", strcmp(here, "/") ? here : "", rest);
+    if (length > 0 && (size_t)length < size)
+        memcpy(path, absolute, (size_t)length + 1);
+}
+
+static bool is_builtin(const char *model) {
+    const char *name;
+    for (int i = 0; (name = model_builtin(i)); i++)
+        if (!strcmp(name, model))
+            return true;
+    return false;
+}
+
+/* Names are names; everything else is a path. */
+static void keep_paths(struct settings *settings) {
+    const char *data = settings->data;
+    if (*settings->model && !is_builtin(settings->model))
+        make_absolute(settings->model, sizeof settings->model);
+    if (*data && strcmp(data, "generated") != 0 && strcmp(data, "fashion-mnist") != 0)
+        make_absolute(settings->data, sizeof settings->data);
+}
+
+/* Whether the model's file still says what it did; a run goes on with what it was saved with. */
+static enum status compare_model(const struct model *model, const char *name, struct model_ends ends,
+                                 struct resume *resume) {
+    struct model *other;
+    enum status status = model_read(name, ends, NAN, &other);
+    bool same = status == STATUS_OK && !strcmp(other->source, model->source);
+    if (status == STATUS_OK)
+        model_free(other);
+    if (same)
+        return STATUS_OK;
+    if (resume->model_given)
+        return status == STATUS_OK
+                   ? status_fail(STATUS_REFUSED,
+                                 "the run is of the model %s and can't go on with %s; start another run",
+                                 model->name, name)
+                   : status;
+    resume_note(resume, "%s %s: the run goes on with the model it was saved with", name,
+                status == STATUS_OK ? "was changed" : "can't be read any more");
+    return STATUS_OK;
+}
+
 /* The model: of a resumed run the one it was saved with, and no other. */
-static enum status open_model(const struct settings *settings, const char *name, const struct resume *resume,
-                              struct model_ends ends, struct model **out) {
+static enum status open_model(const char *name, struct resume *resume, struct model_ends ends,
+                              struct model **out) {
     if (!resume || !resume->about.model_text)
         return model_read(name, ends, NAN, out);
     char file[MODEL_NAME_MAX + 32];
     snprintf(file, sizeof file, "%s.ini of the checkpoint", resume->about.model);
     STATUS_TRY(model_parse(file, resume->about.model_text, ends, NAN, out));
-    if (!strcmp(settings->model, resume->about.settings.model))
-        return STATUS_OK;
-    struct model *other;
-    enum status status = model_read(name, ends, NAN, &other);
-    if (status == STATUS_OK && strcmp(other->source, (*out)->source) != 0)
-        status = status_fail(STATUS_REFUSED,
-                             "the run is of the model %s and can't go on with %s; start another run",
-                             (*out)->name, name);
-    model_free(other);
-    return status;
+    return resume->only_values ? STATUS_OK : compare_model(*out, name, ends, resume);
 }
 
-static enum status open_all(const struct trainer_options *options, const struct resume *resume,
-                            struct session *s) {
+static enum status open_all(const struct trainer_options *options, struct resume *resume, struct session *s) {
     const struct settings *settings = &options->settings;
     const char *model = *settings->model ? settings->model : settings_find("model")->fallback;
     STATUS_TRY(session_open_device(settings, &s->device));
     STATUS_TRY(session_open_data(settings, &s->data));
     struct model_ends ends = {s->data->train.shape.h, s->data->train.shape.w, s->data->train.shape.c,
                               s->data->classes};
-    STATUS_TRY(open_model(settings, model, resume, ends, &s->model));
+    STATUS_TRY(open_model(model, resume, ends, &s->model));
     struct trainer_options complete = *options;
     if (resume && *resume->checkpoint) {
         STATUS_TRY(checkpoint_read(resume->checkpoint, s->model, &s->from));
+        keep_paths(
+            &s->from.snapshot.settings); /* of a checkpoint that was saved before paths were kept whole */
         complete.resume = &s->from.snapshot;
         if (resume->only_values) { /* other data are welcome */
             s->from.snapshot.epoch_images = s->data->train.count;
             s->from.snapshot.progress.place = (struct loader_place){0};
+            s->from.snapshot.applied = NULL;
         }
     }
     complete.device = s->device;
@@ -72,11 +119,13 @@ static enum status open_all(const struct trainer_options *options, const struct 
     snprintf(complete.settings.model, sizeof complete.settings.model, "%s", model);
     if (!*settings->data)
         snprintf(complete.settings.data, sizeof complete.settings.data, "%s", s->data->name);
+    keep_paths(&complete.settings);
+    if (resume && *resume->notes)
+        complete.resume_notes = resume->notes;
     return trainer_open(&complete, &s->trainer);
 }
 
-enum status session_open(const struct trainer_options *options, const struct resume *resume,
-                         struct session *out) {
+enum status session_open(const struct trainer_options *options, struct resume *resume, struct session *out) {
     *out = (struct session){0};
     enum status status = open_all(options, resume, out);
     if (status != STATUS_OK)

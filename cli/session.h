@@ -17,10 +17,10 @@ struct session {
 };
 
 /* Open everything. `options`: settings, sink, store and the like are given; data, model and device are filled
- * in here. `resume`: what to go on from (options->settings are its settings then), or NULL: a new run. On
+ * in here. `resume`: what to go on from (options->settings are its settings then; what is found to have
+ * changed is added to its notes), or NULL: a new run. On
  * failure everything is closed again. */
-enum status session_open(const struct trainer_options *options, const struct resume *resume,
-                         struct session *out);
+enum status session_open(const struct trainer_options *options, struct resume *resume, struct session *out);
 void session_close(struct session *session);
 
 /* One part alone, as the settings name it. */

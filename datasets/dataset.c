@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "datasets/content.h"
 #include "datasets/format.h"
 #include "datasets/source.h"
 
@@ -216,6 +217,8 @@ enum status dataset_open(const char *name, const struct dataset_options *options
         return status_fail(STATUS_NO_MEMORY, "no memory for a data set");
     enum status status = open_named(name, options, data);
     if (status == STATUS_OK) {
+        content_hash(&data->train);
+        content_hash(&data->test);
         if (strcmp(data->format, "generated") != 0)
             compare_sets(data);
         if (!data->notes && !(data->notes = strdup("")))

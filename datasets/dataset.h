@@ -15,6 +15,7 @@ struct image_set {
     struct shape shape; /* 32x32x3, 28x28x1, ... */
     uint8_t *pixels;    /* [count][h][w][c] */
     uint8_t *labels;    /* [count] */
+    uint64_t content;   /* hash of both; 0: not known */
 };
 
 struct dataset {

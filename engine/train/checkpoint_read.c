@@ -1,5 +1,6 @@
 #include "engine/base/text.h"
 #include "engine/train/checkpoint_parts.h"
+#include "engine/train/rules.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,6 +42,37 @@ static enum status read_precision(const struct safetensors *file, double *out) {
         return STATUS_OK;
     return status_fail(STATUS_BAD_INPUT, "%s: its precision is \"%.40s\"; a number from 0 to 1 is expected",
                        file->path, word);
+}
+
+/* Hashes of the images it was made from; files of earlier versions say nothing of that. */
+static enum status read_content(const struct safetensors *file, struct snapshot *out) {
+    const char *word = safetensors_word(file, "content");
+    unsigned long long train, test;
+    int end = 0;
+    if (!word)
+        return STATUS_OK;
+    if (strlen(word) != 33 || strspn(word, "0123456789abcdef ") != 33 || word[16] != ' ' ||
+        sscanf(word, "%16llx %16llx%n", &train, &test, &end) != 2 || end != 33)
+        return status_fail(STATUS_BAD_INPUT,
+                           "%s: its content is \"%.40s\"; two numbers of 16 hexadecimal digits are expected",
+                           file->path, word);
+    out->train_content = train;
+    out->test_content = test;
+    return STATUS_OK;
+}
+
+/* The wrong rule that it was saved under. */
+static enum status read_applied(const struct safetensors *file, struct snapshot *out) {
+    const char *word = safetensors_word(file, "applied");
+    out->applied = NULL;
+    if (!word)
+        return STATUS_OK;
+    out->applied = rule_name(rule_find(word));
+    return out->applied
+               ? STATUS_OK
+               : status_fail(STATUS_BAD_INPUT,
+                             "%s: it was saved under the wrong rule \"%.40s\", which is none of those known",
+                             file->path, word);
 }
 
 /* Settings in force when it was saved. */
@@ -256,6 +288,8 @@ static enum status read_all(struct reader *r) {
     STATUS_TRY(read_counters(r));
     STATUS_TRY(check_strangers(r));
     STATUS_TRY(read_precision(&r->file, &snapshot->precision));
+    STATUS_TRY(read_content(&r->file, snapshot));
+    STATUS_TRY(read_applied(&r->file, snapshot));
     STATUS_TRY(check_word(&r->file, "step", "counters/step", snapshot->progress.steps));
     STATUS_TRY(check_word(&r->file, "seed", "config, seed", snapshot->settings.seed));
     size_t slots = 0;

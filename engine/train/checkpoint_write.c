@@ -51,7 +51,7 @@ enum status checkpoint_finite(const char *where, const char *tensor, const float
 struct contents {
     struct arena arena;
     struct safetensors_tensor *tensors;
-    struct safetensors_word words[9];
+    struct safetensors_word words[10];
     int tensor_count, word_count;
     char *config;
 };
@@ -136,6 +136,14 @@ static enum status add_words(struct contents *c, const char *path, const struct 
     add_word(c, "config", c->config);
     if (snapshot->applied)
         add_word(c, "applied", snapshot->applied);
+    if (!snapshot->train_content)
+        return STATUS_OK;
+    const char *content =
+        arena_format(&c->arena, "%016llx %016llx", (unsigned long long)snapshot->train_content,
+                     (unsigned long long)snapshot->test_content);
+    if (!content)
+        return status_fail(STATUS_NO_MEMORY, "%s: no memory to save it", path);
+    add_word(c, "content", content);
     return STATUS_OK;
 }
 

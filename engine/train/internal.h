@@ -87,9 +87,10 @@ struct trainer {
     struct segment *segments;               /* the model's, with the weight decay in force */
     struct schedule schedule;
     struct progress progress;
-    int64_t resumed_from;     /* -1: a new run */
-    char resumed_words[1600]; /* trainer_resumed() */
-    int64_t planned;          /* steps; -1: no end, or one in epochs */
+    int64_t resumed_from;       /* -1: a new run */
+    char resumed_words[2000];   /* trainer_resumed() */
+    char resumed_warning[3000]; /* what a person may not expect of it; "" */
+    int64_t planned;            /* steps; -1: no end, or one in epochs */
     struct shared shared;
     struct nets nets;
     struct towers *towers;

@@ -3,6 +3,7 @@
 #include "engine/train/internal.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,17 +59,44 @@ static void say(struct trainer *t) {
              (long long)trainer_batch(&t->settings, t->settings.towers), (long long)p->steps + 1, is, rate);
 }
 
+static void warn(struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void warn(struct trainer *t, const char *format, ...) {
+    size_t used = strlen(t->resumed_warning), room = sizeof t->resumed_warning - used;
+    int length = used ? snprintf(t->resumed_warning + used, room, "; ") : 0;
+    va_list arguments;
+    va_start(arguments, format);
+    if (length >= 0 && (size_t)length < room)
+        vsnprintf(t->resumed_warning + used + length, room - (size_t)length, format, arguments);
+    va_end(arguments);
+}
+
+/* What is not as it was, beside the settings. */
+static void compare(struct trainer *t) {
+    const struct snapshot *from = t->options.resume;
+    const struct dataset *data = t->options.data;
+    if (from->train_content && data->train.content && from->train_content != data->train.content)
+        warn(t, "the training images or labels of %s are not those the run was trained with", data->name);
+    if (from->test_content && data->test.content && from->test_content != data->test.content)
+        warn(t, "the test images or labels of %s are not those of before: its precision can't be compared",
+             data->name);
+    if (t->rule != RULE_RIGHT)
+        warn(t, "the wrong rule %s is in force, as it was at the checkpoint, until why restore%s",
+             from->applied, t->rule == RULE_NO_AVERAGE ? "; the towers set out again from their mean" : "");
+}
+
 enum status resume_take_up(struct trainer *t) {
     const struct snapshot *from = t->options.resume;
     if (!from) {
-        if (t->settings.resume) /* from the beginning: it ended before its first checkpoint */
-        {
+        if (t->settings.resume) {
             t->resumed_from = 0;
-            snprintf(t->resumed_words, sizeof t->resumed_words,
-                     "begins again: it ended before its first checkpoint");
+            snprintf(t->resumed_words, sizeof t->resumed_words, "begins again at step 0: %s",
+                     t->options.resume_notes ? t->options.resume_notes
+                                             : "it ended before its first checkpoint");
         }
         return STATUS_OK;
     }
+    if (t->options.resume_notes)
+        warn(t, "%s", t->options.resume_notes);
     STATUS_TRY(check_same_run(t));
     take_schedule(t);
     t->progress = from->progress;
@@ -80,6 +108,9 @@ enum status resume_take_up(struct trainer *t) {
         t->precision = from->precision;
         t->evaluated = from->progress.steps;
     }
+    t->rule = from->applied ? rule_find(from->applied) : RULE_RIGHT;
+    t->rule_since = from->progress.steps;
+    compare(t);
     say(t);
     return STATUS_OK;
 }
@@ -91,4 +122,6 @@ const char *trainer_resumed(const struct trainer *t) {
 void resume_report(struct trainer *t) {
     if (*t->resumed_words)
         report_alarm(t, "info", t->progress.steps, -1, NULL, t->resumed_words);
+    if (*t->resumed_warning)
+        report_alarm(t, "warning", t->progress.steps, -1, NULL, t->resumed_warning);
 }

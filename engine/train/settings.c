@@ -53,6 +53,8 @@ static const struct setting_key keys[] = {
     {"record-every", INTEGER(record_every), CLOSED(0, most), KEEP, "N", "0",
      "steps between two recorded ones; 0: each up to 1,000, then some 20,000 in all"},
     {"resume", FLAG(resume), ANY, PASS, "", NULL, "go on from the newest checkpoint of the run NAME"},
+    {"begin-again", FLAG(begin_again), ANY, PASS, "", NULL,
+     "with --resume: at step 0, when the checkpoints of the run are gone"},
     {"threads", INTEGER(threads), CLOSED(0, 4096), KEEP, "N", "0", "of the processor; 0: one for each it has"},
     {"precision", CHOICE(precision), ANY, KEEP, "f32|tf32|bf16", "f32", "of matrix products and convolutions"},
     {"isa", CHOICE(isa), ANY, KEEP, "avx512|avx2|plain", NULL, "vectors of the processor (default: the widest it has)"},
@@ -383,7 +385,7 @@ enum status settings_write(const struct settings *settings, FILE *file) {
         const struct setting_key *key = &keys[i];
         if (!key->kept || !is_set(settings, key))
             continue;
-        char value[600];
+        char value[1100];
         settings_format(settings, key, value, sizeof value);
         size_t n = strlen(value);
         if (strpbrk(value, "\r\n") || strstr(value, " ;") || strstr(value, "\t;") || value[0] == ' ' ||
@@ -403,7 +405,7 @@ int settings_changes(const struct settings *old, const struct settings *now, cha
     *out = 0;
     for (int i = 0; i < KEYS; i++) {
         const struct setting_key *key = &keys[i];
-        char was[600] = "none", is[600] = "none";
+        char was[1100] = "none", is[1100] = "none";
         if (is_set(old, key))
             settings_format(old, key, was, sizeof was);
         if (is_set(now, key))

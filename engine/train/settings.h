@@ -15,11 +15,11 @@
 
 struct settings {   /* not given: NaN, -1, "" or false */
     uint64_t given; /* bit i: key i of the table was set */
-    char model[256], data[512], devices[256], runs[512], isa[16], precision[8], distort[64];
+    char model[1024], data[1024], devices[256], runs[512], isa[16], precision[8], distort[64];
     int64_t towers, batch, batch_per_tower, steps, epochs, seed, threads;
     int64_t checkpoint_every, keep, eval_every, log_every, record_every;
     double lr, lr_decay, decay_epochs, momentum, weight_decay, clip_norm, ema;
-    bool resume, deterministic, no_graphs;
+    bool resume, begin_again, deterministic, no_graphs;
 };
 
 enum setting_type {

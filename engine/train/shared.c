@@ -235,6 +235,8 @@ static enum status save_snapshot(struct trainer *t, float *const copies[3]) {
         .applied = rule_name(t->rule),
         .best = t->best,
         .epoch_images = t->options.data->train.count,
+        .train_content = t->options.data->train.content,
+        .test_content = t->options.data->test.content,
         .parameters = copies[0],
         .velocity = spans[1].data ? copies[1] : NULL,
         .average = spans[2].data ? copies[2] : NULL,

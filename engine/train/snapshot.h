@@ -22,10 +22,11 @@ struct snapshot {
     struct running running;
     struct settings settings; /* as they are now: after `set` and `towers` */
     const struct model *model;
-    int64_t epoch_images; /* of the training set: a run goes on with the same */
-    double precision;     /* of an evaluation at this very step; NaN: there was none */
-    const char *applied;  /* name of a wrong rule in force (rules.h), or NULL; resume does not read it back */
-    double best;          /* the highest precision of an evaluation that was due; -1: there was none */
+    int64_t epoch_images;                 /* of the training set: a run goes on with the same */
+    uint64_t train_content, test_content; /* hashes of the images; 0: not known */
+    double precision;                     /* of an evaluation at this very step; NaN: there was none */
+    const char *applied;                  /* name of a wrong rule in force (rules.h), or NULL */
+    double best; /* the highest precision of an evaluation that was due; -1: there was none */
     /* Flat, model->flat_count floats each. velocity NULL: no momentum; average NULL: no moving average. */
     const float *parameters, *velocity, *average;
 };

@@ -84,6 +84,8 @@ static enum status open_all(struct trainer *t) {
     STATUS_TRY(shared_open(t, t->prepared_bytes));
     STATUS_TRY(good_open(t));
     t->shared_bytes = t->buffer_bytes - before;
+    if (t->rule == RULE_NO_AVERAGE) /* a resumed run under it */
+        STATUS_TRY(apart_open(t));
     t->started = t->settings;
     t->losses_due = true;
     return good_take(t);
@@ -99,6 +101,7 @@ enum status trainer_open(const struct trainer_options *options, struct trainer *
     t->best = -1;
     enum status status = open_all(t);
     t->options.resume = NULL;
+    t->options.resume_notes = NULL;
     if (status != STATUS_OK) {
         trainer_close(t);
         return status;

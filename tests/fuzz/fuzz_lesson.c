@@ -33,8 +33,7 @@ static enum status play(const char *frozen) {
                        NULL);
 }
 
-enum status session_open(const struct trainer_options *options, const struct resume *resume,
-                         struct session *out) {
+enum status session_open(const struct trainer_options *options, struct resume *resume, struct session *out) {
     static char nothing;
     (void)resume;
     sink = options->sink;

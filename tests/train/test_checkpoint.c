@@ -60,6 +60,9 @@ static struct made make(uint64_t seed, bool velocity, bool average) {
         .model = m.model,
         .epoch_images = 310,
         .best = -1,
+        .train_content = UINT64_C(0x0123456789abcdef),
+        .test_content = 0xfe,
+        .applied = "sum",
         .precision = 0.8765,
         .parameters = m.arrays[0],
         .velocity = velocity ? m.arrays[1] : NULL,
@@ -69,7 +72,8 @@ static struct made make(uint64_t seed, bool velocity, bool average) {
     assert_int_equal(settings_set(&m.snapshot.settings, "test", "towers", "3"), STATUS_OK);
     assert_int_equal(settings_set(&m.snapshot.settings, "test", "lr", "0.1234567890123456"), STATUS_OK);
     assert_int_equal(settings_set(&m.snapshot.settings, "test", "data", "/some place/data"), STATUS_OK);
-    assert_int_equal(settings_set(&m.snapshot.settings, "test", "momentum", velocity ? "0.9" : "0"), STATUS_OK);
+    assert_int_equal(settings_set(&m.snapshot.settings, "test", "momentum", velocity ? "0.9" : "0"),
+                     STATUS_OK);
     assert_int_equal(settings_set(&m.snapshot.settings, "test", "ema", average ? "0.99" : "0"), STATUS_OK);
     settings_complete(&m.snapshot.settings, &m.model->defaults);
     return m;
@@ -126,6 +130,8 @@ static void test_round_trip(void **state) {
         assert_true(a->running.loss == b->running.loss && a->running.any == b->running.any);
         assert_true(a->running.loss_min == b->running.loss_min && a->running.loss_max == b->running.loss_max);
         assert_true(a->running.grad_norm_max == b->running.grad_norm_max && b->precision == 0.8765);
+        assert_true(b->train_content == a->train_content && b->test_content == 0xfe);
+        assert_string_equal(b->applied, "sum");
         assert_int_equal(b->settings.seed, 77);
         assert_int_equal(b->settings.towers, 3);
         assert_true(b->settings.lr == 0.1234567890123456);
@@ -336,6 +342,12 @@ static void many_towers(struct checkpoint_edit *e) {
 static void no_batch(struct checkpoint_edit *e) {
     edit_word(e, "config", "batch = 0\n");
 }
+static void short_content(struct checkpoint_edit *e) {
+    edit_word(e, "content", "0123456789abcdef");
+}
+static void unknown_rule(struct checkpoint_edit *e) {
+    edit_word(e, "applied", "guess");
+}
 static void no_towers(struct checkpoint_edit *e) {
     edit_word(e, "config", "seed = 77\nbatch = 8\nlr = 0.1\nmomentum = 0.9\nema = 0.9\n");
 }
@@ -391,6 +403,10 @@ static void test_refusals(void **state) {
         {many_towers, STATUS_BAD_INPUT, "towers is 5000, which is out of its range"},
         {no_batch, STATUS_BAD_INPUT, "batch is 0, which is out of its range"},
         {no_towers, STATUS_BAD_INPUT, "config: towers is missing"},
+        {short_content, STATUS_BAD_INPUT,
+         "its content is \"0123456789abcdef\"; two numbers of 16 hexadecimal"},
+        {unknown_rule, STATUS_BAD_INPUT,
+         "saved under the wrong rule \"guess\", which is none of those known"},
     };
     struct made m = make(3, true, true);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -41,10 +41,10 @@ static void test_refusals(void **state) {
     refused("seed", "9223372036854775807", "at most 9007199254740992");
     refused("resume", "perhaps", "yes or no");
     refused("model", "", "empty");
-    char long_name[300];
+    char long_name[1100];
     memset(long_name, 'a', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = 0;
-    refused("model", long_name, "at most 255");
+    refused("model", long_name, "at most 1023");
 }
 
 static void test_layers(void **state) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "datasets/content.h"
 #include "datasets/dataset.h"
 #include "datasets/shapes.h"
 #include "engine/base/random.h"
@@ -311,17 +312,51 @@ static void fashion_mnist(void **state) {
     dataset_close(data);
 }
 
+/* Any pixel and any label counts, and nothing else. */
+static void test_content(void **state) {
+    (void)state;
+    enum { COUNT = 3000, SIDE = 40 }; /* more than one block, and a rest */
+    struct image_set set = {.count = COUNT, .shape = {SIDE, SIDE, 1}};
+    size_t bytes = (size_t)COUNT * SIDE * SIDE;
+    set.pixels = malloc(bytes);
+    set.labels = malloc(COUNT);
+    assert_true(set.pixels && set.labels);
+    for (size_t i = 0; i < bytes; i++)
+        set.pixels[i] = (uint8_t)(i * 2654435761u >> 24);
+    for (size_t i = 0; i < COUNT; i++)
+        set.labels[i] = (uint8_t)(i % 10);
+    content_hash(&set);
+    uint64_t content = set.content;
+    assert_true(content != 0);
+    content_hash(&set);
+    assert_true(set.content == content);
+    const size_t places[] = {0, 63, 64, (4 << 20) - 1, 4 << 20, bytes - 65, bytes - 1};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        set.pixels[places[i]] ^= 1;
+        content_hash(&set);
+        assert_true(set.content != content);
+        set.pixels[places[i]] ^= 1;
+    }
+    set.labels[COUNT - 1] ^= 1;
+    content_hash(&set);
+    assert_true(set.content != content);
+    set.labels[COUNT - 1] ^= 1;
+    uint8_t first = set.pixels[100]; /* two bytes change places: far apart, and in different lanes */
+    set.pixels[100] = set.pixels[5000000 % bytes];
+    set.pixels[5000000 % bytes] = first;
+    content_hash(&set);
+    assert_true(set.content != content || set.pixels[100] == first);
+    free(set.pixels);
+    free(set.labels);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(idx),
-        cmocka_unit_test(classes_file),
-        cmocka_unit_test(cifar10),
-        cmocka_unit_test(cifar100),
-        cmocka_unit_test(generated),
-        cmocka_unit_test(shapes_are_visible),
-        cmocka_unit_test(written_and_read_again),
-        cmocka_unit_test(known_names),
-        cmocka_unit_test(fashion_mnist),
+        cmocka_unit_test(test_content),       cmocka_unit_test(idx),
+        cmocka_unit_test(classes_file),       cmocka_unit_test(cifar10),
+        cmocka_unit_test(cifar100),           cmocka_unit_test(generated),
+        cmocka_unit_test(shapes_are_visible), cmocka_unit_test(written_and_read_again),
+        cmocka_unit_test(known_names),        cmocka_unit_test(fashion_mnist),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
