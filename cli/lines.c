@@ -89,9 +89,15 @@ void lines_event(struct lines *lines, const struct event *event) {
     }
     if (event->kind == EVENT_ALARM && !strcmp(event->alarm.level, "info"))
         return; /* the sizes, told already */
+    int64_t times = event->kind == EVENT_ALARM ? repeats_count(&lines->repeats, &event->alarm) : 1;
+    if (!repeats_told(times))
+        return;
     int level = event_words(event, words, sizeof words);
     lines_break(lines);
     FILE *to = level > 0 ? lines->errors : lines->out;
-    fprintf(to, "%s: %s\n", now(when), words);
+    fprintf(to, "%s: %s", now(when), words);
+    if (times > 1)
+        fprintf(to, " (%lld times)", (long long)times);
+    fputc('\n', to);
     fflush(to);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "engine/wire/event.h"
+#include "engine/wire/repeats.h"
 
 struct lines {
     FILE *out, *errors; /* events of a run; warnings and errors */
@@ -15,6 +16,7 @@ struct lines {
     int64_t images, steps;
     double seconds, drawn; /* of the steps; when the progress line was drawn (clock) */
     int width;             /* columns of the progress line that stands there; 0: none */
+    struct repeats repeats; /* of alarms: the 1st, 10th, 100th ... time is told */
 };
 
 /* Tell of an event. */
