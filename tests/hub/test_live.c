@@ -80,6 +80,76 @@ static void one_owner_at_a_time(void **context) {
     assert_false(lock_held("/nonexistent"));
 }
 
+/* The folder is held as well as the file in it, and its holder sees what befell both. */
+static void the_lock_outlives_its_file(void **context) {
+    (void)context;
+    struct lock lock, second;
+    char path[900], moved[900], where[PATH_MAX];
+    snprintf(path, sizeof path, "%s/run", folder);
+    snprintf(moved, sizeof moved, "%s/moved", folder);
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_int_equal(lock_take(path, &lock), STATUS_OK);
+    assert_int_equal(lock_look(&lock, path), LOCK_STANDS);
+    char file[1000];
+    snprintf(file, sizeof file, "%s/lock", path);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(lock_look(&lock, path), LOCK_FILE_LOST);
+    assert_true(lock_held(path));
+    assert_int_equal(lock_take(path, &second), STATUS_BUSY);
+    assert_int_equal(lock_mend(&lock, path), STATUS_OK); /* in place of the one that the second made */
+    assert_int_equal(lock_look(&lock, path), LOCK_STANDS);
+    assert_int_equal(lock_holder(path), getpid());
+    assert_int_equal(lock_take(path, &second), STATUS_BUSY);
+
+    assert_int_equal(rename(path, moved), 0);
+    assert_int_equal(lock_look(&lock, path), LOCK_FOLDER_MOVED);
+    assert_true(lock_where(&lock, where, sizeof where));
+    assert_string_equal(where, moved);
+    assert_int_equal(lock_look(&lock, moved), LOCK_STANDS);
+    assert_true(lock_held(moved) && !lock_held(path));
+    assert_int_equal(lock_take(moved, &second), STATUS_BUSY);
+    assert_int_equal(mkdir(path, 0755), 0); /* another folder in its place is not it */
+    assert_int_equal(lock_look(&lock, path), LOCK_FOLDER_MOVED);
+    assert_int_equal(lock_take(path, &second), STATUS_OK);
+    lock_give(&second);
+
+    snprintf(file, sizeof file, "rm -r '%s'", moved);
+    assert_int_equal(system(file), 0);
+    assert_int_equal(lock_look(&lock, moved), LOCK_FOLDER_LOST);
+    assert_false(lock_where(&lock, where, sizeof where));
+    lock_give(&lock);
+    assert_false(lock_held(moved));
+}
+
+static void the_owner_is_told(void **context) {
+    (void)context;
+    struct lock lock;
+    struct lock_about about;
+    lock_about(folder, &about);
+    assert_true(about.pid == 0 && about.user == -1 && about.ended == -1 && !about.says_where);
+    assert_int_equal(lock_take(folder, &lock), STATUS_OK);
+    lock_about(folder, &about);
+    assert_true(about.pid == getpid() && about.user == (long)geteuid() && about.ended == -1 &&
+                !about.says_where);
+    lock_tell(&lock, "live /some where/live");
+    lock_about(folder, &about);
+    assert_true(about.says_where && !strcmp(about.live, "/some where/live"));
+    lock_tell(&lock, "live");
+    lock_about(folder, &about);
+    assert_true(about.says_where && !*about.live);
+    lock_tell(&lock, "ended 42");
+    lock_give(&lock);
+    lock_about(folder, &about);
+    assert_true(about.ended == 42 && !about.says_where);
+    assert_int_equal(lock_take(folder, &lock), STATUS_OK); /* it has not begun again yet */
+    lock_about(folder, &about);
+    assert_int_equal(about.ended, 42);
+    lock_tell(&lock, "live /x");
+    lock_about(folder, &about);
+    assert_int_equal(about.ended, -1);
+    lock_give(&lock);
+}
+
 /* Two starts in the same instant: exactly one wins, each time. */
 static void of_two_starts_one_wins(void **context) {
     (void)context;
@@ -333,6 +403,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(names_are_safe),
         TEST(one_owner_at_a_time),
+        TEST(the_lock_outlives_its_file),
+        TEST(the_owner_is_told),
         TEST(of_two_starts_one_wins),
         TEST(a_killed_owner_leaves_no_lock),
         TEST(the_folder_is_ours_alone),

@@ -248,13 +248,38 @@ static void what_does_not_fit_in_memory_is_counted(void **context) {
     record_writer_close(writer);
 }
 
-static void somebody_removing_the_file_is_noticed(void **context) {
+/* All that was written comes again, and the next lines go behind it. */
+static void a_file_that_was_removed_is_made_again(void **context) {
     (void)context;
     struct record_writer *writer = open_writer();
-    assert_false(record_unlinked(writer));
-    assert_int_equal(unlink(path), 0);
-    assert_true(record_unlinked(writer));
+    struct record_reader *reader;
+    int64_t sum;
+    char moved[600];
+    for (int64_t seq = 1; seq <= 3; seq++)
+        assert_int_equal(append_note(writer, seq, "text"), STATUS_OK);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY);
+    assert_true(fd >= 0);
+    snprintf(moved, sizeof moved, "%s/moved", folder);
+    for (int round = 0; round < 2; round++) {
+        assert_false(record_unlinked(writer));
+        assert_int_equal(round == 0 ? unlink(path) : rename(path, moved), 0);
+        assert_true(record_unlinked(writer));
+        assert_int_equal(append_note(writer, 4 + 2 * round, "while it has no name"), STATUS_OK);
+        assert_int_equal(mkdir(path, 0700), 0); /* what lies in its place stays */
+        assert_int_equal(record_restore(writer, fd, folder), STATUS_REFUSED);
+        assert_int_equal(rmdir(path), 0);
+        assert_int_equal(record_restore(writer, fd, folder), STATUS_OK);
+        assert_false(record_unlinked(writer));
+        assert_int_equal(append_note(writer, 5 + 2 * round, "text"), STATUS_OK);
+    }
+    assert_int_equal(record_reader_open(folder, 0, &reader), STATUS_OK);
+    assert_int_equal(read_all(reader, -1, &sum), 7);
+    assert_int_equal(sum, 7 * 8 / 2);
+    assert_int_equal(record_reader_size(reader), record_offset(writer));
+    record_reader_close(reader);
     record_writer_close(writer);
+    assert_int_equal(unlink(moved), 0);
+    close(fd);
 }
 
 static void what_is_no_record_is_refused(void **context) {
@@ -269,7 +294,8 @@ static void what_is_no_record_is_refused(void **context) {
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(record_reader_open(folder, 0, &reader), STATUS_IO);
-    assert_int_equal(record_writer_open(folder, &writer), STATUS_BAD_INPUT); /* not taken, and not waited for */
+    assert_int_equal(record_writer_open(folder, &writer),
+                     STATUS_BAD_INPUT); /* not taken, and not waited for */
     assert_non_null(strstr(status_text(), "is a pipe or a socket; a file is expected"));
 }
 
@@ -283,7 +309,7 @@ int main(void) {
         TEST(every_cut_of_a_record_can_be_read),
         TEST(a_full_disk_loses_nothing_that_fits_in_memory),
         TEST(what_does_not_fit_in_memory_is_counted),
-        TEST(somebody_removing_the_file_is_noticed),
+        TEST(a_file_that_was_removed_is_made_again),
         TEST(what_is_no_record_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
