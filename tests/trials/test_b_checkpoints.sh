@@ -167,6 +167,14 @@ if "${as_nobody[@]}" test -w "$PWD/open" && "${as_nobody[@]}" test -x "$TOWERSCO
 fi
 
 # ---- B4: the same bytes as without the stop
+printf '@10 stop\n' >ten.script
+for towers in 1 2 3; do
+    train at-once-$towers "${larger[@]}" --towers $towers --steps 20 >out 2>&1 || fail "$towers towers: $(cat out)"
+    train in-two-$towers "${larger[@]}" --towers $towers --steps 20 --script ten.script >out 2>&1 || fail "$towers towers: $(cat out)"
+    train in-two-$towers --resume >out 2>&1 || fail "$towers towers, resumed: $(cat out)"
+    grep -q 'goes on after step 10.*no setting changed' out || fail "$towers towers: $(grep resume out)"
+    cmp "$(name at-once-$towers 20)" "$(name in-two-$towers 20)" || fail "$towers towers: 20 steps are not 10 and 10"
+done
 printf '@5 towers 3\n' >towers.script
 printf '@5 towers 3\n@11 stop\n' >stop.script
 printf '@11 pause\n' >pause.script
