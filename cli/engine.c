@@ -356,6 +356,8 @@ void engine_run(struct engine *engine, struct engine_end *end) {
     hub_end_commands(engine->hub);
     while (hub_take(engine->hub, INT64_MAX, &command))
         refuse(engine, &command, "the run is over");
+    hub_look(engine->hub); /* what somebody removed a moment ago is there again for the last words */
+    (void)take_news(engine);
     if (trainer_end(engine->session.trainer, end->reason, *end->text ? end->text : NULL) != STATUS_OK &&
         end->code != EXIT_FAILED)
         end->code = cli_fail(STATUS_IO);
