@@ -161,6 +161,13 @@ $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(LIB)
 $(B)/tests/fuzz/fuzz_lesson: $(addprefix $(B)/,cli/lesson_run.o cli/lesson_figures.o tests/support/stream.o)
 $(B)/tests/fuzz/fuzz_script: $(B)/cli/script.o
 $(B)/tests/fuzz/fuzz_terminal: $(B)/tests/support/stream.o
+# the program with calls that can be made to fail (tests/faults/inject.c)
+FAULTS := $(B)/towerscope-faults
+FAULT_CALLS := malloc calloc realloc posix_memalign strdup strndup asprintf open_memstream write pwrite send fsync \
+               fdatasync rename renameat poll ppoll accept4 open openat fopen
+$(FAULTS): $(B)/tests/faults/inject.o $(CLI_OBJ) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(FAULT_CALLS:%=-Wl,--wrap=%) -o $@ $< $(CLI_OBJ) $(LIB) $(LDLIBS)
 $(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter fuzz,$(SANITIZE)),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(LIB) $(LDLIBS)
@@ -182,7 +189,7 @@ test-long:
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all tests
 	$(Q)tests/run --long --bin $(BIN) --build $(B)
 
-tests: $(TEST_BIN) $(FUZZ_BIN) $(CUDA_TESTS) plugins
+tests: $(TEST_BIN) $(FUZZ_BIN) $(FAULTS) $(CUDA_TESTS) plugins
 
 bench: all
 	$(Q)$(BIN) bench

@@ -12,6 +12,12 @@
 
 /* ---- what a client missed */
 
+/* Without this line the client would miss something and not know of it: it has to come again. */
+static void let_go(struct peer *peer) {
+    peer->gone = true;
+    peer->complaint = "the engine has no memory for this client now; it may come again";
+}
+
 /* The lines that the disk did not take are in no file: a client gets them from memory. */
 static void queue_waiting(struct hub *hub, struct peer *peer, double now) {
     size_t length;
@@ -19,8 +25,10 @@ static void queue_waiting(struct hub *hub, struct peer *peer, double now) {
     const char *text;
     for (int64_t i = 0; (text = record_waiting(hub->record, i, &length, &seq)) && !peer->behind; i++) {
         struct line *line = line_new(EVENT_NONE, seq, text, length);
-        if (!line)
+        if (!line) {
+            let_go(peer);
             return;
+        }
         peer_queue(peer, line, now);
         line_drop(line);
     }
@@ -28,8 +36,10 @@ static void queue_waiting(struct hub *hub, struct peer *peer, double now) {
 
 static void queue_event(struct peer *peer, const struct event *event, double now) {
     struct line *line = line_encode(event);
-    if (!line)
+    if (!line) {
+        let_go(peer);
         return;
+    }
     peer_queue(peer, line, now);
     line_drop(line);
 }
