@@ -1,15 +1,19 @@
-# A run that saves at each step is killed at random moments, again and again, and goes on each time. To be sourced.
+# A run that changes its towers and saves all the time is killed at random moments, again and again, and goes on each
+# time; in the end it has the same bytes as one that was never touched. To be sourced.
 
 # kill_loop ROUNDS: prints what is wrong, nothing when all is well. Works in the current folder.
 kill_loop() {
-    local rounds=$1 i wait pid newest out last=-1 step how
+    local rounds=$1 i wait pid newest out last=-1 step how told
     "$TOWERSCOPE" data make few --images 200 >few.out 2>&1 || { cat few.out && return; }
-    local options=(--data few --model softmax --lr 0.01 --batch 16 --steps 100000000 --checkpoint-every 1 --eval-every 0
-        --log-every 100000000)
+    # towers 1 to 5 each fifth step, saves between those that come by themselves
+    awk 'BEGIN { for (i = 1; i <= 40000; i++) { if (i % 5 == 0) print "@" i " towers " (i / 5 * (i / 5 + 3) / 2) % 5 + 1
+                                               if (i % 11 == 0) print "@" i " save" } }' >commands
+    local options=(--data few --model softmax --lr 0.01 --momentum 0.9 --batch 16 --eval-every 0
+        --log-every 100000000 --record-every 1 --script commands)
     for ((i = 0; i < rounds; i++)); do
         how=()
         [ -d runs/killed ] && how=(--resume)
-        "$TOWERSCOPE" train killed "${options[@]}" "${how[@]}" >killed.out 2>killed.err </dev/null &
+        "$TOWERSCOPE" train killed "${options[@]}" --checkpoint-every 2 --steps 100000000 "${how[@]}" >killed.out 2>killed.err </dev/null &
         pid=$!
         # a random moment is the matter here: of the beginning, or after a save
         for ((wait = 0; i % 3 && wait < 500; wait++)); do
@@ -25,12 +29,19 @@ kill_loop() {
         out=$("$TOWERSCOPE" eval "$newest" 2>&1) || { echo "round $i: $out" && return; }
         step=$(sed -n '1s/.* after \([0-9]*\) steps.*/\1/p' <<<"$out")
         [ "${step:--2}" -ge "$last" ] || echo "round $i: went back from step $last to $step"
+        # what the record tells of as saved is there
+        told=$(grep -a '"event":"checkpoint"' runs/killed/events.jsonl | tail -n 1 | grep -o '"step":[0-9]*' | cut -d: -f2)
+        [ "$step" -ge "${told:-0}" ] || echo "round $i: saved at step $told, but the newest is of step $step"
         last=$step
     done
     [ "$last" -gt 0 ] || { echo "no checkpoint in $rounds rounds: nothing was tried" && return; }
-    out=$("$TOWERSCOPE" train killed --resume --steps $((last + 3)) 2>&1) || echo "the last resume: $out"
-    [ -f "runs/killed/checkpoints/step-$(printf %08d $((last + 3))).safetensors" ] || echo "the last resume saved nothing"
+    local end=$((last + 5)) file
+    file=checkpoints/step-$(printf %08d $end).safetensors
+    out=$("$TOWERSCOPE" train killed "${options[@]}" --resume --steps $end --checkpoint-every 0 2>&1) || echo "the last resume: $out"
+    out=$("$TOWERSCOPE" train unkilled "${options[@]}" --steps $end --checkpoint-every 0 2>&1) || echo "the run without kills: $out"
+    cmp runs/killed/$file runs/unkilled/$file 2>&1
     find runs/killed/checkpoints -name '*.tmp' | grep . && echo "a piece of a file is left"
     # the record: numbers without holes over all the kills, and each step of the way that led here
     grep -o '"seq":[0-9]*' runs/killed/events.jsonl | cut -d: -f2 | awk '$1 != NR { print "line " NR " of the record is number " $1; exit }'
+    echo "$rounds kills, $last steps" >kills
 }
