@@ -208,7 +208,15 @@ PYTHON ?= $(shell for p in python3 /usr/bin/python3; do $$p -c 'import numpy' 2>
 BENCH_SECONDS ?= 20
 bench-tui: all $(B)/tests/tui/bench_tui
 	$(Q)$(B)/tests/tui/bench_tui $(BIN) $(BENCH_SECONDS)
-$(B)/tests/tui/bench_tui: $(B)/tests/tui/bench_tui.o $(SUPPORT_OBJ) $(LIB)
+# 200 clients on one run; and a run under random commands: each prints a table, and fails out of its bounds
+LOAD_SECONDS ?= 15
+load: all $(B)/tests/trials/load
+	$(Q)$(B)/tests/trials/load $(BIN) $(LOAD_SECONDS)
+MINUTES ?= 10
+SEED ?= 1
+soak: all $(B)/tests/trials/soak
+	$(Q)$(B)/tests/trials/soak $(BIN) $(MINUTES) $(SEED)
+$(addprefix $(B)/tests/,tui/bench_tui trials/load trials/soak): %: %.o $(SUPPORT_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
 
@@ -250,6 +258,8 @@ help:
 	@echo 'make test        install what is missing, build, run the tests'
 	@echo 'make test-long   the tests that take minutes'
 	@echo 'make fuzz        each reader of foreign bytes for TIME=$(TIME) seconds (clang)'
+	@echo 'make load        what 200 clients cost a run'
+	@echo 'make soak        MINUTES=$(MINUTES) SEED=$(SEED) of random commands, consoles and full disks on one run'
 	@echo 'make picture     make the picture of the README again'
 	@echo 'make golden      make the golden screens and values again'
 	@echo 'make protocol    make the tables of engine/wire/PROTOCOL.md again'

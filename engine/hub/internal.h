@@ -12,7 +12,7 @@
 #include "engine/wire/repeats.h"
 #include "engine/wire/record.h"
 
-enum { HUB_PEERS = 64, HUB_COMMANDS = 64, HUB_QUEUE_BYTES = 64 << 20, HUB_LIVE_BYTES = 4 << 20 };
+enum { HUB_PEERS = 256, HUB_COMMANDS = 64, HUB_QUEUE_BYTES = 64 << 20, HUB_LIVE_BYTES = 4 << 20 };
 
 /* Where the run stands, to answer `status` at once, however long a step takes. */
 struct hub_summary {
