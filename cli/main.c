@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/base/printable.h"
 #include "engine/base/text.h"
 
 static const struct subcommand subcommands[] = {
@@ -76,7 +77,9 @@ static int unknown_command(const char *name) {
         if (s->sentence)
             names[count++] = s->name;
     const char *near = text_near(name, names, count);
-    fprintf(stderr, "towerscope: no command \"%s\"%s%s; towerscope --help lists them\n", name,
+    char shown[80];
+    text_printable(shown, sizeof shown, name);
+    fprintf(stderr, "towerscope: no command \"%s\"%s%s; towerscope --help lists them\n", shown,
             near ? "; the nearest is " : "", near ? near : "");
     return EXIT_USAGE;
 }
