@@ -164,7 +164,7 @@ $(B)/tests/fuzz/fuzz_terminal: $(B)/tests/support/stream.o
 # the program with calls that can be made to fail (tests/faults/inject.c)
 FAULTS := $(B)/towerscope-faults
 FAULT_CALLS := malloc calloc realloc posix_memalign strdup strndup asprintf open_memstream write pwrite send fsync \
-               fdatasync rename renameat poll ppoll accept4 open openat fopen
+               fdatasync rename renameat poll ppoll accept4 open openat fopen clock_gettime
 $(FAULTS): $(B)/tests/faults/inject.o $(CLI_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(FAULT_CALLS:%=-Wl,--wrap=%) -o $@ $< $(CLI_OBJ) $(LIB) $(LDLIBS)
