@@ -380,6 +380,15 @@ void settings_format(const struct settings *settings, const struct setting_key *
     }
 }
 
+/* Whether a value is read back from `key = value` as it is. */
+static bool fits_line(const char *value) {
+    char before = ' ';
+    for (const char *s = value; *s; before = *s++)
+        if ((*s == ';' && (before == ' ' || before == '\t')) || (unsigned char)*s < ' ')
+            return false;
+    return !*value || (*value != ' ' && before != ' ');
+}
+
 enum status settings_write(const struct settings *settings, FILE *file) {
     for (int i = 0; i < KEYS; i++) {
         const struct setting_key *key = &keys[i];
@@ -387,13 +396,12 @@ enum status settings_write(const struct settings *settings, FILE *file) {
             continue;
         char value[1100];
         settings_format(settings, key, value, sizeof value);
-        size_t n = strlen(value);
-        if (strpbrk(value, "\r\n") || strstr(value, " ;") || strstr(value, "\t;") || value[0] == ' ' ||
-            value[0] == '\t' || value[n - 1] == ' ' || value[n - 1] == '\t')
+        if (!fits_line(value))
             return status_fail(
                 STATUS_BAD_INPUT,
-                "%s is \"%s\": config.ini can't hold a line break, \" ;\" or a space at an end", key->key,
-                value);
+                "%s is \"%s\": config.ini can't hold a control character, a \";\" that begins a word, or a "
+                "space at an end",
+                key->key, value);
         if (fprintf(file, "%s = %s\n", key->key, value) < 0)
             return status_fail(STATUS_IO, "config.ini: %m");
     }

@@ -133,10 +133,15 @@ static void test_file(void **state) {
             assert_string_equal(was, is);
     }
 
-    snprintf(settings.model, sizeof settings.model, "two ; parts");
-    file = fopen("/dev/null", "w");
-    assert_int_equal(settings_write(&settings, file), STATUS_BAD_INPUT);
-    fclose(file);
+    /* what would be read back as something else */
+    static const char *const no[] = {"two ; parts", "; begins", " blank", "blank ",
+                                     "two\nlines",  "\033[31m", "\t"};
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        snprintf(settings.model, sizeof settings.model, "%s", no[i]);
+        file = fopen("/dev/null", "w");
+        assert_int_equal(settings_write(&settings, file), STATUS_BAD_INPUT);
+        fclose(file);
+    }
 }
 
 static void write_text(const char *path, const char *text) {
