@@ -61,7 +61,7 @@ struct hub {
     int64_t holder, asking; /* numbers of peers; 0: nobody */
     double asked_at;
     double next_send, next_tick, accept_again;
-    bool record_said, lock_said, folder_said, socket_said;
+    bool record_said, lock_said, folder_said, socket_said, accept_said;
     char folder[PATH_MAX]; /* of the run, as it is now; options.run.folder while it has a name that can be
                               attached to */
     int64_t lost_said;

@@ -220,11 +220,16 @@ static void accept_all(struct hub *hub, double now) {
     for (int i = 0; i < HUB_PEERS; i++) {
         int fd = accept4(hub->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
+            hub->accept_said = false;
             accept_one(hub, fd, now);
             continue;
         }
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
             hub->accept_again = now + 1; /* not at once: it would only fail again */
+            if (!hub->accept_said)
+                hub_say(hub, "no console can attach: %s; tried again each second", strerror(errno));
+            hub->accept_said = true;
+        }
         if (errno != EINTR && errno != ECONNABORTED)
             return;
     }

@@ -174,7 +174,7 @@ static int accompany(pid_t pid, bool with_visitor) {
         double now = clock_seconds();
         if (with_visitor)
             visit(&visitor, &step);
-        if (now > begun + PATIENCE && !told++)
+        if (with_visitor && now > begun + PATIENCE && !told++)
             kill(pid, SIGTERM);
         if (now > begun + HANG) {
             kill(pid, SIGKILL);

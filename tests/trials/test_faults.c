@@ -1,5 +1,5 @@
 /* A call that fails, somewhere in a run: some of the places, one after the other (all of them: tests/long).
- */
+ * test-skip-under: thread (it has limits of time) */
 #include <stdlib.h>
 
 #include "tests/support/cmocka.h"
