@@ -119,7 +119,8 @@ double app_draw(struct app *app, struct canvas *canvas, const struct run_state *
                           &app->shown,
                           &app->options.preferences,
                           *app->waiting ? app->waiting : NULL,
-                          app->quiet};
+                          app->quiet,
+                          app->options.replay};
     if (app->options.guide)
         draw_guide(app, canvas, &frame);
     if (app_may_command(app, state) && !app->help)

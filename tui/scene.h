@@ -16,6 +16,7 @@ struct scene {
     const struct preferences *preferences;
     const char *waiting; /* what is waited for before the first event; NULL: not said */
     bool quiet;          /* a slow terminal: draw less */
+    bool replay;         /* a record is played */
 };
 
 /* Towers there are, from the newest step or, before the first, from the run's start; 0: not known. */

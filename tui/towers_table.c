@@ -303,9 +303,7 @@ static void draw_average_name(const struct scene *scene, const struct towers_lay
     char text[64];
     if (applied) {
         int room = worker.cols ? worker.col + worker.cols + 2 - name.col : name.cols;
-        bool sign = !strcmp(applied, "sum") && room >= 5 && canvas->glyphs != GLYPHS_ASCII;
-        snprintf(text, sizeof text, "%s%s", sign ? "\u03a3 " : "", applied);
-        canvas_text(canvas, row, name.col, name.cols ? room : 0, STYLE_WARNING, text);
+        canvas_text(canvas, row, name.col, name.cols ? room : 0, STYLE_WARNING, applied);
         return;
     }
     if (canvas->glyphs == GLYPHS_ASCII)

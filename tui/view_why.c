@@ -198,9 +198,11 @@ static void draw_phases(const struct scene *scene, struct box box, const struct 
 
 /* What happens in the phase that is shown. */
 static void find_words(const struct why_view *view, const struct why_step *step, enum why_phase phase,
-                       char *out, size_t size) {
+                       bool replay, char *out, size_t size) {
     const char *rule = step->applied, *formula = why_rule_formula(rule);
-    if (step->moving)
+    if (step->moving && replay)
+        snprintf(out, size, "the run trained on here: n goes to the next marker of the record");
+    else if (step->moving)
         snprintf(out, size, "the run trains on: n freezes the next step and walks it phase by phase");
     else if (step->taken_back && phase >= WHY_AVERAGE)
         snprintf(out, size, "the wrong rule \"%s\" made this step; it is taken back since", rule);
@@ -275,7 +277,7 @@ void why_view_draw(struct why_view *view, const struct scene *scene, struct box 
     int rows = step.terms > 0 ? step.terms * step.towers : step.towers;
     struct why_layout at;
     char words[512];
-    find_words(view, &step, phase, words, sizeof words);
+    find_words(view, &step, phase, scene->replay, words, sizeof words);
     layout_why(body, rows, rows_of_words(words, body.cols), alternatives, view->presenter, view->details,
                &at);
     struct why_picture picture = {&step, view, &at, phase};

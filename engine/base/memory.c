@@ -43,7 +43,9 @@ size_t memory_available(void) {
 }
 
 const char *memory_words(size_t bytes, char out[32]) {
-    if (bytes < 1000000)
+    if (bytes < 1000)
+        snprintf(out, 32, "%zu B", bytes);
+    else if (bytes < 1000000)
         snprintf(out, 32, "%.1f kB", (double)bytes / 1e3);
     else if (bytes < 10000000000)
         snprintf(out, 32, "%.1f MB", (double)bytes / 1e6);

@@ -125,6 +125,7 @@ static const struct shot shots[] = {
     SHOT("why-ascii", 24, 80, AS_ASCII, "2", RUN, .frozen = "average"),
     SHOT("why-40x12", 12, 40, PLAINLY, "2", RUN, .frozen = "average"),
     SHOT("why-of-a-record", 24, 80, OF_A_RECORD, "2b", RUN, .frozen = "update"),
+    SHOT("why-training-of-a-record", 24, 80, OF_A_RECORD, "2", RUN),
     SHOT("layers-120x40", 40, 120, PLAINLY, "3", RUN, .layers = true),
     SHOT("layers-80x24", 24, 80, PLAINLY, "3", RUN, .layers = true),
     SHOT("layers-wrong-rule", 24, 80, AS_ASCII, "3", RUN, .layers = true, .applied = "sum"),
