@@ -138,7 +138,7 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
 // is not above 0. partial: sums of dx over the block's pixels, or NULL. A block takes a range of pixels, a
 // row at a time.
 template <int N, bool RELU, class Source>
-static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 4 : 1)
+static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 3 : 1)
     lrn_backward(lrn l, size_t pixels, const float *x, Source source, float *dx, float *partial) {
     DYNAMIC_SHARED(float, room);
     float *row = room + static_cast<int>(threadIdx.y) * l.row,
