@@ -1,12 +1,10 @@
 // Softmax cross-entropy: a warp per image.
 #include "kernels/cuda/common.cuh"
 
-// The largest value over a warp, in every lane; what is not a number is passed on.
+// The largest number over a warp, in every lane.
 static __device__ __forceinline__ float warp_largest(float value) {
-    for (int lanes = LANES / 2; lanes > 0; lanes /= 2) {
-        float other = __shfl_xor_sync(~0u, value, lanes);
-        value = other > value || other != other ? other : value;
-    }
+    for (int lanes = LANES / 2; lanes > 0; lanes /= 2)
+        value = fmaxf(value, __shfl_xor_sync(~0u, value, lanes));
     return value;
 }
 
@@ -21,7 +19,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
     const float *row = logits + static_cast<size_t>(image) * classes;
     float largest = -INFINITY;
     for (int c = lane; c < classes; c += LANES)
-        largest = row[c] > largest || row[c] != row[c] ? row[c] : largest;
+        largest = fmaxf(largest, row[c]); // what is not a number comes into the sum
     largest = warp_largest(largest);
     double sum = 0;
     for (int c = lane; c < classes; c += LANES)

@@ -181,7 +181,7 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
             }
             store<N>(dx + pixel * l.channels + channel, own);
         }
-        wait_for_row();
+        // the next turn writes x behind everyone's reading of it, and ratios behind the next wait
     }
     if (partial)
         write_row_sums<N>(sum, room, partial, l.channels);

@@ -54,7 +54,9 @@ struct simulator {
     std::vector<std::unique_ptr<fibre>> fibres;
     std::vector<fibre *> idle;
     std::vector<thread> threads;
-    unsigned started = 0, current = 0; // current: the thread that runs
+    unsigned current = 0; // the thread that runs
+    unsigned first = 0, lanes = 0,
+             started = 0; // of the warp that begins: its threads, and how many have begun
     bool reverse = false;
     const std::function<void()> *body = nullptr;
     const char *name = "";
@@ -147,8 +149,8 @@ void fibre_main() {
 #endif
     sim.idle.pop_back();
     for (;;) {
-        while (sim.started < sim.threads.size()) {
-            self->thread = in_order(sim.started++, static_cast<unsigned>(sim.threads.size()));
+        while (sim.started < sim.lanes) {
+            self->thread = sim.first + in_order(sim.started++, sim.lanes);
             thread &t = sim.threads[self->thread];
             t.place = at::RUNNING;
             t.on = self;
@@ -249,40 +251,52 @@ bool release_lanes(unsigned warp, unsigned mask) {
     return true;
 }
 
-bool release_warps() {
+bool release_warp(unsigned warp, unsigned lanes) {
     bool any = false;
-    for (unsigned i = 0; i < sim.threads.size(); i++)
+    for (unsigned i = warp; i < warp + lanes; i++)
         if (sim.threads[i].place == at::WARP_SYNC)
-            any |= release_lanes(i / WARP * WARP, sim.threads[i].mask);
+            any |= release_lanes(warp, sim.threads[i].mask);
     return any;
 }
 
-void run_block() {
-    unsigned count = static_cast<unsigned>(sim.threads.size());
-    sim.started = 0;
-    for (thread &t : sim.threads)
-        t = thread{at::NEW, nullptr, 0, 0, {}, 0, "", 0};
-    while (sim.started < count) {
+// Run a warp as far as it can go without the others: until all of its lanes have ended or wait for the block,
+// or for lanes that do not come.
+void run_warp(unsigned warp, unsigned lanes) {
+    sim.first = warp;
+    sim.lanes = lanes;
+    sim.started = sim.threads[warp].place == at::NEW ? 0 : lanes;
+    while (sim.started < lanes) {
         if (sim.idle.empty())
             new_fibre();
         to_fibre(sim.idle.back());
     }
-    for (;;) {
-        unsigned ended = 0;
-        for (const thread &t : sim.threads)
-            ended += t.place == at::DONE;
-        if (ended == count)
-            return;
-        if (!release_block() && !release_warps())
-            for (unsigned i = 0; i < count; i++)
-                if (sim.threads[i].place != at::DONE)
-                    die(i, "waits for threads that never come", sim.threads[i].file, sim.threads[i].line);
-        for (unsigned i = 0; i < count; i++) {
-            thread &t = sim.threads[in_order(i, count)];
+    do
+        for (unsigned i = 0; i < lanes; i++) {
+            thread &t = sim.threads[warp + in_order(i, lanes)];
             if (t.place == at::RUNNING)
                 to_fibre(t.on);
         }
-    }
+    while (release_warp(warp, lanes));
+}
+
+// Warps take their turns one after another, so that each is as far ahead of the next as a GPU could let it.
+void run_block() {
+    unsigned count = static_cast<unsigned>(sim.threads.size()), warps = (count + WARP - 1) / WARP, ended = 0;
+    for (thread &t : sim.threads)
+        t = thread{at::NEW, nullptr, 0, 0, {}, 0, "", 0};
+    do {
+        for (unsigned w = 0; w < warps; w++) {
+            unsigned warp = in_order(w, warps) * WARP;
+            run_warp(warp, count - warp < WARP ? count - warp : unsigned{WARP});
+        }
+        ended = 0;
+        for (const thread &t : sim.threads)
+            ended += t.place == at::DONE;
+        if (ended < count && !release_block())
+            for (unsigned i = 0; i < count; i++)
+                if (sim.threads[i].place != at::DONE)
+                    die(i, "waits for threads that never come", sim.threads[i].file, sim.threads[i].line);
+    } while (ended < count);
 }
 
 } // namespace

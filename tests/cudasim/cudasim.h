@@ -5,11 +5,11 @@
 // Every CUDA thread is a fibre; the blocks of a grid run one after another. The prototypes are those of the
 // real cuda_runtime_api.h, so that they can't drift. What CUDA leaves undefined ends the program here, with
 // the kernel, block and thread: a barrier that not all threads of a block reach, two barriers that threads
-// take for one, a shuffle from a lane outside the mask. Threads and blocks run in ascending order or, with
-// CUDASIM_REVERSE=1 in the environment, in descending order: a kernel that is right gives the same bytes both
-// ways. Shared memory holds 0xFF bytes (no number) when a block begins.
+// take for one, a shuffle from a lane outside the mask. Threads, warps and blocks run in ascending order
+// or, with CUDASIM_REVERSE=1 in the environment, in descending order, a warp always as far as it can without
+// the others: a kernel that is right gives the same bytes both ways. Shared memory holds 0xFF bytes (no number) when a block begins.
 //
-// A source keeps to two rules: kernels are launched by launch() of kernels/cuda/common.cuh, and shared memory
+// A source keeps to two rules: kernels are launched by LAUNCH of kernels/cuda/common.cuh, and shared memory
 // whose size the launch gives is declared by DYNAMIC_SHARED. Kernels are static functions.
 #ifndef TOWERSCOPE_TESTS_CUDASIM_CUDASIM_H
 #define TOWERSCOPE_TESTS_CUDASIM_CUDASIM_H
