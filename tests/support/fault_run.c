@@ -24,7 +24,7 @@
 enum { SIDE = 6, IMAGES = 50, STEPS = 5 };
 
 /* Seconds after which a run that goes on is told to end, and after which it hangs. */
-static const double PATIENCE = 6, HANG = 40;
+static const double PATIENCE = 20, HANG = 60;
 
 static char folder[600]; /* of all runs */
 static char model_path[700];
@@ -305,7 +305,10 @@ bool fault_run(const struct fault_place *place, long number, bool onward) {
              onward ? "+" : "");
     if (place)
         setenv("TOWERSCOPE_FAULT", fault, 1);
+    double begun = clock_seconds();
     int status = accompany(start_engine("engine", "--script", NULL), true), count = 0;
+    if (clock_seconds() - begun > PATIENCE / 2)
+        printf("%s: %.1f s\n", fault, clock_seconds() - begun);
     unsetenv("TOWERSCOPE_FAULT");
     unsetenv("TOWERSCOPE_FAULT_LIST");
     char *out = all_of("%s/out", folder), *log = all_of("%s/runs/one/engine.log", folder);
