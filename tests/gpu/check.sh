@@ -76,7 +76,7 @@ if ! out=$(ours "$here/towerscope" train probe --runs "$work/runs" --devices "$d
 fi
 if [ -n "$simulated" ]; then
     echo "Dry run: $devices is the processor, simulating a GPU or not. This says nothing about a GPU."
-    model=(--model "$here/small.ini" --batch 12) hot=3 cool=5 counts=(1 2)
+    model=(--model "$here/small.ini" --batch 12) hot=2 cool=3 counts=(1 2)
 else
     command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
     model=(--model cifar10 --batch 128) hot=10 cool=50 counts=(1 2 4)
