@@ -1,4 +1,6 @@
-/* Groups of operations: a convolution or dense layer takes the bias and ReLU that follow it. */
+/* Groups of operations: a convolution or dense layer takes the bias and ReLU that follow it, a convolution
+ * also the pool and the normalisation behind those, in either order. All of these wait for memory, and the
+ * pooled values are a quarter of the others: see kernels.h. */
 #include "kernels/cuda/plan_impl.h"
 
 #include <stdio.h>
@@ -15,6 +17,34 @@ static void take_bias_relu(const struct plan_request *request, struct plan *plan
     if (next < request->count && request->ops[next].kind == OP_RELU)
         plan->relu = next++;
     plan->info.taken = next;
+}
+
+static bool is(const struct plan_request *request, int at, enum op_kind kind) {
+    return at < request->count && request->ops[at].kind == kind;
+}
+
+static bool norm_fits(const struct op *op) {
+    return op->in.c <= CUDA_LRN_MOST_CHANNELS && op->lrn.radius <= CUDA_LRN_MOST_RADIUS;
+}
+
+/* The pool, and with a ReLU before it the normalisation, that stand behind a convolution. */
+static void take_block(const struct plan_request *request, struct plan *plan) {
+    int at = plan->info.taken;
+    bool norm_first = plan->relu >= 0 && is(request, at, OP_LRN) && is(request, at + 1, OP_MAX_POOL) &&
+                      norm_fits(&request->ops[at]) &&
+                      cuda_lrn_pool_fits(&request->ops[at].lrn, &request->ops[at + 1]);
+    if (norm_first)
+        plan->norm_at = at++;
+    else if (!is(request, at, OP_MAX_POOL))
+        return;
+    plan->pool_at = at++;
+    if (!norm_first && plan->relu >= 0 && is(request, at, OP_LRN) && norm_fits(&request->ops[at]))
+        plan->norm_at = at++;
+    plan->pool = request->ops[plan->pool_at];
+    if (plan->norm_at >= 0)
+        plan->norm = request->ops[plan->norm_at];
+    plan->out = request->ops[at - 1].out;
+    plan->info.taken = at;
 }
 
 static enum status plan_convolutions(struct plan *plan) {
@@ -41,8 +71,32 @@ static enum status plan_convolutions(struct plan *plan) {
     return STATUS_OK;
 }
 
+/* Pixels that the bias is summed over: at the pool's size where the normalisation does not stand before it.
+ */
 static size_t rows_of(const struct plan *plan) {
-    return (size_t)plan->images * (size_t)plan->out.h * (size_t)plan->out.w;
+    struct shape shape = plan_norm_first(plan) ? plan->op.out : plan->out;
+    return (size_t)plan->images * (size_t)shape.h * (size_t)shape.w;
+}
+
+static size_t bytes_of(const struct plan *plan, struct shape shape) {
+    return align((size_t)plan->images * shape_size(shape) * sizeof(float));
+}
+
+/* What a block needs beside: the convolution's result and its gradient, the pool's places, what the
+ * normalisation read. */
+static void plan_block(struct plan *plan) {
+    struct plan_info *info = &plan->info;
+    plan->result_at = align(info->scratch_bytes);
+    info->scratch_bytes = plan->result_at + bytes_of(plan, plan->op.out);
+    plan->pooled_at = info->scratch_bytes;
+    if (plan->norm_at >= 0 && !plan_norm_first(plan))
+        info->scratch_bytes += bytes_of(plan, plan->pool.out);
+    if (!plan->training)
+        return;
+    plan->before_at = info->saved_bytes = align(cuda_max_pool_places(&plan->pool, plan->images));
+    if (plan->norm_at >= 0)
+        info->saved_bytes += bytes_of(plan, plan_norm_first(plan) ? plan->op.out : plan->pool.out);
+    info->backward_reads_y = plan->norm_at < 0 && plan->relu >= 0;
 }
 
 /* Scratch memory: cuDNN's workspace, the gradient of the weights as cuDNN lays them out, sums for the bias.
@@ -67,6 +121,8 @@ static enum status plan_matrix(struct plan *plan) {
         if (plan->bias >= 0)
             info->scratch_bytes += cuda_bias_relu_scratch(rows_of(plan), plan->out.c);
     }
+    if (plan_is_block(plan))
+        plan_block(plan);
     return STATUS_OK;
 }
 
@@ -78,6 +134,8 @@ static enum status choose(const struct plan_request *request, struct plan *plan)
     case OP_CONV:
     case OP_DENSE:
         take_bias_relu(request, plan, 1);
+        if (plan->op.kind == OP_CONV)
+            take_block(request, plan);
         return plan_matrix(plan);
     case OP_BIAS:
     case OP_RELU:
@@ -119,7 +177,9 @@ enum status cuda_plan(struct device *device, const struct plan_request *request,
                           .training = request->training,
                           .input_gradient = request->input_gradient,
                           .bias = -1,
-                          .relu = -1};
+                          .relu = -1,
+                          .pool_at = -1,
+                          .norm_at = -1};
     enum status status = choose(request, plan);
     if (status != STATUS_OK) {
         cuda_plan_free(plan);

@@ -6,14 +6,27 @@
 
 struct plan {
     struct device *device;
-    struct op op;     /* the first of the group; a bias or ReLU that begins one is `bias` or `relu` alone */
-    struct shape out; /* of the group */
+    struct op op; /* the first of the group; a bias or ReLU that begins one is `bias` or `relu` alone */
+    struct op pool, norm; /* behind a convolution, where `pool_at`, `norm_at` say so */
+    struct shape out;     /* of the group */
     int images;
     bool training, input_gradient;
-    int bias, relu; /* places of a bias and a ReLU in the group; -1: none */
+    int bias, relu, pool_at, norm_at; /* places in the group; -1: none */
     struct conv_plan *conv[DEVICE_GROUP_MAX];
-    size_t workspace, weights_at, bias_at; /* bytes of cuDNN's workspace; the rest of the scratch memory */
+    /* bytes of cuDNN's workspace; where the rest lies in the scratch memory */
+    size_t workspace, weights_at, bias_at, result_at, pooled_at;
+    size_t before_at; /* in the saved memory, behind the pool's places: what the normalisation read */
     struct plan_info info;
 };
+
+/* The convolution's own result is not the group's: a pool follows, alone or with a normalisation. */
+static inline bool plan_is_block(const struct plan *plan) {
+    return plan->pool_at >= 0;
+}
+
+/* A block whose normalisation stands before the pool. */
+static inline bool plan_norm_first(const struct plan *plan) {
+    return plan->norm_at >= 0 && plan->norm_at < plan->pool_at;
+}
 
 #endif

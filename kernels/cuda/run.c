@@ -85,6 +85,30 @@ static enum status dense_forward(struct stream *stream, const struct plan *plan,
                     cuda_bias_relu(stream->handle, l->y, bias, l->y, rows(plan), out, plan->relu >= 0), plan);
 }
 
+/* A convolution with its bias and ReLU, and what a block has behind them. */
+static enum status conv_group_forward(struct stream *stream, const struct plan *plan, const struct local *l) {
+    const float *bias = plan->bias >= 0 ? l->params[plan->bias] : NULL;
+    char *scratch = l->scratch, *saved = l->saved;
+    void *places = plan->training ? saved : NULL;
+    float *before = (float *)(plan->training ? saved + plan->before_at : scratch + plan->pooled_at),
+          *result = l->y;
+    cudaStream_t s = stream->handle;
+    if (plan_is_block(plan))
+        result = plan_norm_first(plan) && plan->training ? before : (float *)(scratch + plan->result_at);
+    STATUS_TRY(named(stream, conv_forward(stream->conv, plan->conv[stream->gpu], l->x, l->prepared, bias,
+                                          result, scratch)));
+    if (!plan_is_block(plan))
+        return STATUS_OK;
+    if (plan->norm_at < 0)
+        return launched(stream, cuda_max_pool(s, &plan->pool, plan->images, result, l->y, places), plan);
+    if (plan_norm_first(plan))
+        return launched(
+            stream, cuda_lrn_pool(s, &plan->norm.lrn, &plan->pool, plan->images, result, l->y, places), plan);
+    return launched(
+        stream, cuda_pool_lrn(s, &plan->pool, &plan->norm.lrn, plan->images, result, before, places, l->y),
+        plan);
+}
+
 enum status cuda_forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
     const struct device *d = plan->device;
     struct local l = {0};
@@ -97,8 +121,7 @@ enum status cuda_forward(struct stream *stream, const struct plan *plan, const s
     STATUS_TRY(worker_use(stream));
     switch (plan->op.kind) {
     case OP_CONV:
-        return named(stream, conv_forward(stream->conv, plan->conv[stream->gpu], l.x, l.prepared, bias, l.y,
-                                          l.scratch));
+        return conv_group_forward(stream, plan, &l);
     case OP_DENSE:
         return dense_forward(stream, plan, &l);
     case OP_MAX_POOL:
@@ -126,15 +149,46 @@ static enum status bias_relu_backward(struct stream *stream, const struct plan *
         cuda_bias_relu_backward(stream->handle, l->dy, y, dx, dbias, scratch, rows(plan), plan->out.c), plan);
 }
 
+/* The convolution's dz from a block's dy, with the gradient of the bias on the way. */
+static enum status block_backward(struct stream *stream, const struct plan *plan, const struct local *l,
+                                  float **dz) {
+    float *dbias = plan->bias >= 0 ? l->grads[plan->bias] : NULL, *pooled = l->dy;
+    char *scratch = l->scratch, *saved = l->saved;
+    const float *before = (const float *)(saved + plan->before_at);
+    void *sums = scratch + plan->bias_at;
+    cudaStream_t s = stream->handle;
+    *dz = (float *)(scratch + plan->result_at);
+    if (plan_norm_first(plan))
+        return launched(stream,
+                        cuda_lrn_pool_relu_backward(s, &plan->norm.lrn, &plan->pool, plan->images, before,
+                                                    l->dy, saved, *dz, dbias, sums),
+                        plan);
+    if (plan->norm_at >= 0) {
+        pooled = (float *)(scratch + plan->pooled_at);
+        STATUS_TRY(launched(stream,
+                            cuda_lrn_relu_backward(s, &plan->norm.lrn, rows(plan), plan->out.c, before, l->dy,
+                                                   pooled, dbias, sums),
+                            plan));
+    } else {
+        STATUS_TRY(bias_relu_backward(stream, plan, l, pooled));
+    }
+    return launched(stream, cuda_max_pool_backward(s, &plan->pool, plan->images, pooled, saved, *dz), plan);
+}
+
 static enum status conv_backward(struct stream *stream, const struct plan *plan, const struct local *l) {
+    float *dz = l->dy;
+    if (plan_is_block(plan))
+        STATUS_TRY(block_backward(stream, plan, l, &dz));
+    else
+        STATUS_TRY(bias_relu_backward(stream, plan, l, dz));
     const struct conv_plan *conv = plan->conv[stream->gpu];
     float *dweights = (float *)((char *)l->scratch + plan->weights_at);
     size_t out = (size_t)plan->out.c, in = op_parameter_size(&plan->op) / out;
-    STATUS_TRY(named(stream, conv_weights_gradient(stream->conv, conv, l->x, l->dy, dweights, l->scratch)));
+    STATUS_TRY(named(stream, conv_weights_gradient(stream->conv, conv, l->x, dz, dweights, l->scratch)));
     STATUS_TRY(launched(stream, cuda_transpose(stream->handle, dweights, l->grads[0], out, in), plan));
     if (!l->dx)
         return STATUS_OK;
-    return named(stream, conv_input_gradient(stream->conv, conv, l->dy, l->prepared, l->dx, l->scratch));
+    return named(stream, conv_input_gradient(stream->conv, conv, dz, l->prepared, l->dx, l->scratch));
 }
 
 static enum status dense_backward(struct stream *stream, const struct plan *plan, const struct local *l) {
@@ -172,7 +226,6 @@ enum status cuda_backward(struct stream *stream, const struct plan *plan, const 
     STATUS_TRY(worker_use(stream));
     switch (plan->op.kind) {
     case OP_CONV:
-        STATUS_TRY(bias_relu_backward(stream, plan, &l, l.dy));
         return conv_backward(stream, plan, &l);
     case OP_DENSE:
         STATUS_TRY(bias_relu_backward(stream, plan, &l, l.dy));
