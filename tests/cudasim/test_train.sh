@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The program on simulated GPUs: its losses are the CPU's, and its record tells which tower was on which GPU.
-# test-skip-under: thread (threads of kernels are contexts that it does not follow)
+# test-timeout: 300; test-skip-under: thread (threads of kernels are contexts that it does not follow)
 set -u
 [ -e "$BUILD/sim/backend_sim.so" ] || {
     echo "this build has no simulated GPU: it takes a C++ compiler and the headers of CUDA and NCCL"
