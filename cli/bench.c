@@ -410,9 +410,9 @@ static void print_spread(double *values, int count) {
 static void print_loaders(struct bench *b) {
     printf("\nA run: generated images, every distortion, each step recorded; what it takes longer than the "
            "bare step,\n"
-           "median and quartiles of %d turns beside turns of the bare step\n"
+           "median and quartiles over its turns, each beside one of the bare step\n"
            "threads towers  images/s  (least-most)  %s  time                      processor time\n",
-           b->options.rounds * BENCH_PAIRS, ratio_heads(b));
+           ratio_heads(b));
     for (int i = 0; i < b->count; i++) {
         struct runner *r = &b->runners[i];
         if (r->kind != RUN_LOADER)

@@ -28,10 +28,11 @@ static enum status take_turn(struct bench_step *step, struct bench_loader *loade
 enum status bench_overhead_run(struct bench_overhead *o, struct bench_step *step, struct bench_loader *loader,
                                double seconds, double rates[2]) {
     double sums[2] = {0};
-    for (int i = 0; i < BENCH_PAIRS; i++) {
+    const int pairs = seconds > 0 ? BENCH_PAIRS : 1; /* no time: one step of each */
+    for (int i = 0; i < pairs; i++) {
         struct turn turns[2]; /* of the step, of the run */
         for (int which = i % 2, k = 0; k < 2; k++, which = 1 - which)
-            STATUS_TRY(take_turn(which ? NULL : step, loader, seconds / BENCH_PAIRS, &turns[which]));
+            STATUS_TRY(take_turn(which ? NULL : step, loader, seconds / pairs, &turns[which]));
         for (int which = 0; which < 2; which++)
             sums[which] += turns[which].seconds;
         if (o->count == BENCH_MOST_PAIRS)
@@ -40,7 +41,7 @@ enum status bench_overhead_run(struct bench_overhead *o, struct bench_step *step
         o->processor[o->count++] = turns[1].processor / turns[0].processor - 1;
     }
     for (int which = 0; which < 2; which++)
-        rates[which] = BENCH_PAIRS / sums[which];
+        rates[which] = pairs / sums[which];
     return STATUS_OK;
 }
 
