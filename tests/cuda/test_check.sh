@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The script that checks a GPU works where there is none: its bundle unpacks, it says that there is no device and fails,
-# and on a simulated device its comparisons run.                                        test-timeout: 180
+# and on a simulated device its comparisons run.                                        test-timeout: 300
 set -u
 fail() { echo "$*"; exit 1; }
 case $BUILD in

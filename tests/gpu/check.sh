@@ -34,6 +34,11 @@ simulated=
 begun=$SECONDS
 results=() failed=0
 left() { echo $((limit - (SECONDS - begun))); }
+within() { # SECONDS: those, or what is left
+    local l
+    l=$(left)
+    echo $((l < 1 ? 1 : l < $1 ? l : $1))
+}
 good() { results+=("ok    $1"); echo "ok    $1"; }
 bad() { results+=("FAIL  $1"); echo "FAIL  $1"; failed=1; }
 skip() { results+=("skip  $1"); echo "skip  $1"; }
@@ -84,7 +89,7 @@ fi
 
 # ---- operations against ref64
 brief=${simulated:+--brief}
-if ours timeout 120 "$here/operations" "$devices" $brief >"$work/operations" 2>&1; then
+if ours timeout "$(within 120)" "$here/operations" "$devices" $brief >"$work/operations" 2>&1; then
     good "operations against ref64"
 else
     bad "operations against ref64"
@@ -95,7 +100,7 @@ fi
 train() { # NAME DEVICES OPTIONS...
     local name=$1 on=$2
     shift 2
-    ours timeout 120 "$here/towerscope" train "$name" --runs "$work/runs" --devices "$on" --data generated --seed 3 \
+    ours timeout "$(within 120)" "$here/towerscope" train "$name" --runs "$work/runs" --devices "$on" --data generated --seed 3 \
         --eval-every 0 --checkpoint-every 0 "${model[@]}" "$@" >"$work/$name.out" 2>&1 && return
     tail -n 3 "$work/$name.out"
     return 1
@@ -161,7 +166,7 @@ elif ! command -v compute-sanitizer >/dev/null && [ ! -x /usr/local/cuda/bin/com
     skip "compute-sanitizer: not installed here"
 else
     sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-    ours timeout 90 "$sanitizer" --tool memcheck --error-exitcode 99 "$here/towerscope" train checked --runs "$work/runs" \
+    ours timeout "$(within 90)" "$sanitizer" --tool memcheck --error-exitcode 99 "$here/towerscope" train checked --runs "$work/runs" \
         --devices "$devices" --data generated "${model[@]}" --batch 16 --towers 2 --steps 2 --no-graphs \
         >"$work/sanitizer" 2>&1
     rc=$?
@@ -178,7 +183,7 @@ fi
 if [ -n "$simulated" ]; then
     skip "throughput: a simulation is not measured"
 else
-    ours timeout 100 "$here/throughput" "$devices" 0.5 >"$work/ours" 2>&1 || bad "throughput: $(grep '^#' "$work/ours" | head -n 1)"
+    ours timeout "$(within 100)" "$here/throughput" "$devices" 0.5 >"$work/ours" 2>&1 || bad "throughput: $(grep '^#' "$work/ours" | head -n 1)"
     : >"$work/torch"
     python=$(for p in python3 python; do $p -c 'import torch' 2>/dev/null && echo $p && break; done)
     if [ -z "$python" ]; then

@@ -89,6 +89,7 @@ def captured(step):
 
 
 def compiled(step):
+    torch._dynamo.reset()  # what was compiled for another step is of no use
     loss = torch.compile(step.loss, mode="reduce-overhead")
 
     def run():
