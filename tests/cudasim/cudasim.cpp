@@ -25,7 +25,7 @@ extern "C" char __stop_cudasim_shared[] __attribute__((weak, visibility("hidden"
 namespace cudasim {
 namespace {
 
-enum { WARP = 32, STACK = 256 << 10, PAGE = 4096, MOST_THREADS = 1024, MOST_SHARED = 48 << 10 };
+enum { WARP = 32, STACK = 64 << 10, PAGE = 4096, MOST_THREADS = 1024, MOST_SHARED = 48 << 10 };
 enum class at { NEW, RUNNING, BLOCK, WARP_SYNC, DONE };
 
 // A stack that threads run on, one at a time: a thread keeps it while it waits.
