@@ -64,6 +64,11 @@ static enum status open_gpu(struct device *device, int g) {
         return status_fail(STATUS_UNSUPPORTED, "%s (%s, sm_%d%d) has no bf16; take f32", gpu->name,
                            properties.name, properties.major, properties.minor);
     gpu->memory_bytes = properties.totalGlobalMem;
+    device->gpus.count = g + 1;
+    snprintf(device->gpus.gpu[g].name, sizeof device->gpus.gpu[g].name, KIND ":%d", gpu->index);
+    snprintf(device->gpus.gpu[g].bus, sizeof device->gpus.gpu[g].bus, "%08x:%02x:%02x.0",
+             (unsigned)properties.pciDomainID, (unsigned)properties.pciBusID & 0xff,
+             (unsigned)properties.pciDeviceID & 0xff);
     snprintf(gpu->model, sizeof gpu->model, "%.63s", properties.name);
     STATUS_TRY(stream_open(device, g, -1, &gpu->main));
     return gpu_checked(device, g, cudaStreamCreateWithFlags(&gpu->rescue, cudaStreamNonBlocking),
@@ -182,9 +187,10 @@ static enum status device_poll(struct device *device) {
     return status;
 }
 
+/* "gpus": where the telemetry finds them (kernels/cuda/host/telemetry.h); simulated ones are nowhere. */
 static void *device_extra(struct device *device, const char *name) {
-    (void)device, (void)name;
-    return NULL;
+    bool real = !strcmp(DESCRIPTION, "");
+    return real && !strcmp(name, "gpus") ? &device->gpus : NULL;
 }
 
 static const struct device_ops operations = {

@@ -9,6 +9,7 @@
 #define TOWERSCOPE_KERNELS_CUDA_GPU_H
 
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/host/telemetry.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/device.h"
 
@@ -80,6 +81,7 @@ struct device {
     enum cuda_precision precision;
     int count;
     struct gpu gpu[DEVICE_GROUP_MAX];
+    struct device_gpus gpus; /* the same for the telemetry */
     struct stream worker[DEVICE_GROUP_MAX * WORKERS_PER_GPU];
     struct block *blocks; /* sorted by the callers' address */
     int block_count, block_room;
