@@ -161,15 +161,19 @@ if unshare -Urm true 2>/dev/null; then
         rm disk/filler
         # one that is done waits for room, and says that once
         rm -r disk/forced
-        run done --checkpoint-every 0 --steps 400 & wait $!
+        echo "@5 pause" >pause.script
+        run done --checkpoint-every 0 --steps 20 --script pause.script || exit 87
+        waits() { ctl done status && grep -q "^done: paused, step 5 of 20" out; }
+        await waits || exit 86
         fill
-        stands() { ctl done status && grep -q "^done: paused, step 400 of 400" out; }
+        ctl done resume || exit 85
+        stands() { ctl done status && grep -q "^done: paused, step 20 of 20" out; }
         await stands || exit 84
         ctl done save && exit 83
         rm disk/filler
         ctl done save # or it has tried by itself meanwhile
         await is done ended || exit 81
-        "$TOWERSCOPE" eval done --runs disk | grep -q "after 400 steps" || exit 80
+        "$TOWERSCOPE" eval done --runs disk | grep -q "after 20 steps" || exit 80
         # each step fails to save: told at the 1st, 10th, 100th time
         rm -r disk/done
         run flood --checkpoint-every 1 --steps 100000 || exit 79
