@@ -111,7 +111,7 @@ static json_t *tensor_entry(const struct safetensors_tensor *tensor, uint64_t be
 static char *header_text(const struct safetensors_word *words, int word_count,
                          const struct safetensors_tensor *tensors, int tensor_count, uint64_t *data_bytes) {
     json_t *root = json_object(), *metadata = json_object();
-    bool good = root && json_object_set_new(root, METADATA, metadata) == 0;
+    bool good = json_object_set_new(root, METADATA, metadata) == 0; /* takes it even when there is no root */
     for (int i = 0; good && i < word_count; i++)
         good = json_object_set_new(metadata, words[i].key, json_words(words[i].value)) == 0;
     uint64_t at = 0;
