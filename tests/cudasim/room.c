@@ -10,9 +10,9 @@
 
 enum { GUARD = 64 };
 #ifdef __SANITIZE_ADDRESS__
-enum { AFTER = 0 };
+static const size_t AFTER = 0; /* the sanitizer watches that side, to the byte */
 #else
-enum { AFTER = GUARD };
+static const size_t AFTER = GUARD;
 #endif
 
 static const unsigned char guard_byte = 0xFB; /* as a float, a double: a huge negative number */
