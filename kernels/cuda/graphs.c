@@ -30,8 +30,8 @@ static void graph_free(struct device *device, struct graph *g) {
     gpu_use(&device->gpu[g->stream->gpu]);
     if (g->ready)
         (void)cudaGraphExecDestroy(g->ready);
-    (void)cudaFreeHost(g->host_labels);
-    (void)cudaFree(g->labels);
+    (void)cudaFree(g->labels); /* waits for a copy that is still queued, as after a failed step ... */
+    (void)cudaFreeHost(g->host_labels); /* ... which reads these */
     (void)cudaGetLastError();
     free(g);
 }
