@@ -69,7 +69,8 @@ static void draw_guide(const struct app *app, struct canvas *canvas, struct fram
     struct box box = {frame->body.row + frame->body.rows, 0, 1, canvas->cols};
     scene_rule(canvas, box);
     canvas_print(canvas, box.row, margin + 2, cols - 2, STYLE_KEY,
-                 guide->done ? " the end: enter leaves, or look around " : " %d of %d: enter or n goes on ",
+                 guide->done ? " the end: enter or q leaves, or look around "
+                             : " %d of %d: enter or n goes on ",
                  guide->part, guide->parts);
     const char *at = guide->text;
     for (int row = 1; row <= rows && *at; row++) {
@@ -88,7 +89,8 @@ static void draw_footer(const struct app *app, struct canvas *canvas, struct box
         .keymap = &app->options.keymap,
         .where = app_where(app),
         .current = app->help ? ACTION_HELP : screens_opening(app->screen),
-        .guided = app->options.guide && !app->options.guide->done,
+        .guided = app->options.guide != NULL,
+        .guide_done = app->options.guide && app->options.guide->done,
         .commands = !app->options.watch && !state->ended && !state->crashed && ours,
         .paused = !strcmp(state->phase, "paused"),
         .playing = app->about.playing,

@@ -61,6 +61,11 @@ static const char *hint_label(const struct footer *footer, const struct key_bind
     return binding->label;
 }
 
+/* Enter and n go on with a guide, or leave at its end. */
+static bool guides_key(const struct footer *footer, enum action action) {
+    return footer->guided && (action == ACTION_WHY_NEXT || action == ACTION_WHY_RUN);
+}
+
 static int collect_hints(const struct footer *footer, struct hint hints[HINTS]) {
     int count = 0;
     for (int i = 0; i < HINTS; i++) {
@@ -68,7 +73,9 @@ static int collect_hints(const struct footer *footer, struct hint hints[HINTS]) 
         bool shadowed =
             binding && keymap_action(footer->keymap, binding->keys[0], footer->where) != binding->action;
         if (shadowed || !binding || !keymap_means(binding, footer->where) ||
-            (hinted[i].orders && !footer->commands) || (hinted[i].walks && footer->guided))
+            (hinted[i].orders && !footer->commands) ||
+            (hinted[i].walks && footer->guided && !footer->guide_done) ||
+            guides_key(footer, hinted[i].action))
             continue;
         char name[16], other[16] = "";
         press_name(binding->keys[0], name);

@@ -87,6 +87,14 @@ static bool take(struct shown *shown, const struct event_step *step, bool fresh)
     return true;
 }
 
+/* The same number may be another step: after a rewind it comes again. */
+static bool same_step(const struct shown *shown, const struct event_step *step) {
+    const struct event_step *old = &shown->step;
+    return step->step == old->step && !memcmp(&step->loss, &old->loss, sizeof step->loss) &&
+           !memcmp(&step->grad_norm, &old->grad_norm, sizeof step->grad_norm) &&
+           !strcmp(step->applied ? step->applied : "", shown->applied);
+}
+
 double shown_update(struct shown *shown, const struct run_state *state, uint64_t generation, double now,
                     double interval) {
     bool another = generation != shown->generation;
@@ -98,7 +106,7 @@ double shown_update(struct shown *shown, const struct run_state *state, uint64_t
         shown->taken_events = state->events;
         return INFINITY;
     }
-    if (!another && shown->have && state->step.step.step == shown->step.step) {
+    if (!another && shown->have && same_step(shown, &state->step.step)) {
         shown->taken_events = state->events;
         return INFINITY;
     }
@@ -225,6 +233,12 @@ enum shown_finding shown_judge(const struct shown *shown, const struct run_state
     *out = 0;
     if (!shown->have)
         return FINDING_NONE;
+    double right = shown->step.cross_entropy + shown->step.weight_decay;
+    if (*state->rule && shown->step.applied && off(shown->step.loss, right)) {
+        snprintf(out, size, "wrong rule %s in force: it prints %.4f; the right loss is %.4f",
+                 shown->step.applied, shown->step.loss, right);
+        return FINDING_WARNING;
+    }
     if (*state->rule) {
         snprintf(out, size, "a wrong rule is in force: %s (why restore takes it back)", state->rule);
         return FINDING_WARNING;

@@ -326,6 +326,11 @@ static void draw_average(const struct scene *scene, const struct towers_layout *
     struct event_step unknown = event_new(EVENT_STEP).step;
     struct figures figures = average_figures(scene->shown->have ? step : &unknown);
     draw_figures(scene, at, row, &figures, STYLE_STRONG);
+    struct column_span decay = at->columns[COLUMN_WEIGHT_DECAY], loss = at->columns[COLUMN_LOSS];
+    double right = step->cross_entropy + step->weight_decay;
+    if (scene->shown->have && step->applied && decay.cols > 0 && loss.col > decay.col + decay.cols + 1 &&
+        fabs(step->loss - right) > 1e-3 * fabs(right)) /* what a wrong rule prints need not be the sum */
+        canvas_put(canvas, row, decay.col + decay.cols + 1, 0x2260, STYLE_WARNING);
     struct column_span cosine = at->columns[COLUMN_COSINE];
     if (at->cosine_bar && scene->shown->have && isfinite(step->grad_norm_mean)) {
         char mean[FORMAT_SIZE];

@@ -8,6 +8,7 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/stream.h"
 #include "tui/app.h"
+#include "tui/shown.h"
 #include "tui/view_scaling.h"
 #include "tui/why_layout.h"
 #include "tui/why_step.h"
@@ -428,25 +429,56 @@ static void says_who_asks(void **unused) {
 static void a_guide_makes_the_steps(void **unused) {
     (void)unused;
     static const char *const walks[] = {"space", "step", "next", "run", "towers", "apply"};
-    for (int guided = 0; guided < 2; guided++) {
-        struct guide guide = {.text = "words", .part = 1, .parts = 2};
+    for (int guided = 0; guided < 3; guided++) { /* 2: at its end, where Enter and n still are its keys */
+        struct guide guide = {.text = "words", .part = 1, .parts = 2, .done = guided == 2};
         struct app_options options = {.run = "quiet-harbor", .guide = guided ? &guide : NULL};
         preferences_default(&options.preferences);
         keymap_default(&options.keymap);
         struct run_state *state = at_phase("losses", 4);
         struct app *app = app_new(&options);
-        struct canvas *canvas = canvas_new(24, 160);
-        char footer[161];
+        struct canvas *canvas = canvas_new(24, 200);
+        char footer[201];
         (void)app_key(app, '2', state, 10);
         app_draw(app, canvas, state, 1, 10);
         row_text(canvas, 23, footer);
         for (int i = 0; i < 6; i++)
-            assert_int_equal(strstr(footer, walks[i]) == NULL, guided);
+            assert_int_equal(strstr(footer, walks[i]) == NULL,
+                             guided == 1 ||
+                                 (guided == 2 && (!strcmp(walks[i], "next") || !strcmp(walks[i], "run"))));
         assert_non_null(strstr(footer, "scope"));
         canvas_free(canvas);
         app_free(app);
         state_free(state);
     }
+}
+
+/* After a rewind the number of a step comes again, and what is shown is the new one; a wrong rule's print
+ * stands beside the right loss. */
+static void a_step_comes_again(void **unused) {
+    (void)unused;
+    struct stream_script script = {.towers = 4, .steps = 20, .applied = "sum", .applied_after = 10};
+    struct run_state *state = stream_state(&script);
+    assert_non_null(state);
+    struct event_step *step = &state->step.step;
+    struct shown shown = {0};
+    char words[128];
+    int tower;
+    double right = step->cross_entropy + step->weight_decay;
+    step->loss = 4 * right;
+    (void)shown_update(&shown, state, 1, 10, 0);
+    assert_non_null(shown.step.applied);
+    assert_int_equal(shown_judge(&shown, state, words, sizeof words, &tower), FINDING_WARNING);
+    char wanted[128];
+    snprintf(wanted, sizeof wanted, "it prints %.4f; the right loss is %.4f", 4 * right, right);
+    assert_non_null(strstr(words, wanted));
+    step->applied = NULL;
+    step->loss = right;
+    state->events++;
+    (void)shown_update(&shown, state, 1, 11, 0);
+    assert_null(shown.step.applied);
+    assert_true(shown.step.loss == right);
+    shown_free(&shown);
+    state_free(state);
 }
 
 /* The ring by hand: 4 towers, 8 images, 2 ms an image; 3/4 of the bytes twice at 6 bytes/ms; 6 messages. */
@@ -467,6 +499,7 @@ int main(void) {
         cmocka_unit_test(asks),
         cmocka_unit_test(scales),
         cmocka_unit_test(asks_again),
+        cmocka_unit_test(a_step_comes_again),
         cmocka_unit_test(no_picture_of_parts),
         cmocka_unit_test(sentences_are_whole),
         cmocka_unit_test(says_who_asks),
