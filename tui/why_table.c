@@ -40,9 +40,14 @@ void why_draw_proof(const struct scene *scene, const struct why_picture *p) {
     if (box.rows <= 0)
         return;
     const char *mark = marks[verdict];
+    bool looked_at = p->view->no_scope && !p->step->applied; /* the step itself was made with the scope */
+    if (looked_at && verdict == WHY_HOLDS)
+        snprintf(meaning, sizeof meaning, "the step as it was made, with the scope: %d tower%s, one answer",
+                 p->step->towers, p->step->towers > 1 ? "s" : "");
     if (p->view->presenter && verdict == WHY_HOLDS) {
-        snprintf(text, sizeof text, "%sthe same images on one tower give the same loss and the same gradient",
-                 mark);
+        snprintf(text, sizeof text,
+                 "%s%sthe same images on one tower give the same loss and the same gradient", mark,
+                 looked_at ? "with the scope " : "");
         why_paragraph(scene->canvas, box, STYLE_GOOD, text);
         return;
     }
@@ -61,8 +66,10 @@ void why_draw_proof(const struct scene *scene, const struct why_picture *p) {
         format_short(loss, p->step->why->proof_loss_difference, 1);
         format_short(gradient, p->step->why->proof_gradient_difference, 1);
         snprintf(text, sizeof text, "%s%s: loss differs by %s, gradient by %s", mark,
-                 verdict == WHY_HOLDS ? "one tower makes the same step" : "not the step of one tower", loss,
-                 gradient);
+                 verdict != WHY_HOLDS ? "not the step of one tower"
+                 : looked_at          ? "as made, with the scope"
+                                      : "one tower makes the same step",
+                 loss, gradient);
         canvas_text(scene->canvas, rest.row, rest.col, rest.cols, styles[verdict], text);
         return;
     }

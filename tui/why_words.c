@@ -12,6 +12,10 @@ const char *why_phase_name(enum why_phase phase) {
     return phase >= 0 && phase < WHY_PHASES ? names[phase] : "";
 }
 
+static bool is_even(const struct why_step *step) {
+    return step->images == WIRE_UNKNOWN_INT || step->towers < 1 || step->images % step->towers == 0;
+}
+
 static void losses_words(const struct why_step *step, int tower, bool scope, char *out, size_t size) {
     if (step->terms == 0)
         snprintf(out, size, "each tower has added its terms to the step's one collection");
@@ -33,6 +37,12 @@ static void losses_words(const struct why_step *step, int tower, bool scope, cha
                  "add_n adds up "
                  "those alone",
                  tower, step->terms, tower);
+    else if (!step->applied || strcmp(step->applied, "unscoped") != 0)
+        snprintf(out, size,
+                 "a look only, the step keeps its scope: without it tower %d would add up %d term%s of %d "
+                 "tower%s",
+                 tower, (tower + 1) * step->terms, (tower + 1) * step->terms == 1 ? "" : "s", tower + 1,
+                 tower ? "s" : "");
     else
         snprintf(out, size,
                  "without a scope tower %d adds up all that is in the collection when it is built: %d term%s "
@@ -47,8 +57,7 @@ void why_phase_words(enum why_phase phase, const struct why_step *step, int towe
     char images[FORMAT_SIZE], lr[FORMAT_SIZE];
     format_count(images, step->images);
     format_short(lr, step->lr, 3);
-    const bool one = step->towers == 1,
-               even = step->images == WIRE_UNKNOWN_INT || step->images % step->towers == 0;
+    const bool one = step->towers == 1, even = is_even(step);
     switch (phase) {
     case WHY_NOTHING:
         snprintf(out, size, "nothing of this step is done yet%s",
@@ -131,17 +140,12 @@ struct rule_words {
 
 static const struct rule_words rules[] = {
     {"unscoped", "g = 1/N \u03a3k (g0 + ... + gk)",
-     "Without its scope get_collection('losses') returns whatever stands in the collection when a tower is "
-     "built: its "
-     "own terms and those of every tower built before. The first tower's images count N times, the last "
-     "tower's "
-     "once, the decay (N+1)/2 times. The program runs, prints a loss many times too high, and nothing "
+     "The last tower's total holds all terms: so it prints what the sum prints. But the first tower's "
+     "images count N times, the last one's once, the decay (N+1)/2 times: so it steps otherwise. Nothing "
      "fails: so it is hard to find."},
     {"sum", "g = g0 + ... + gN-1",
-     "Every tower's loss is already a mean over its own images. Adding N means up makes a gradient N times "
-     "as "
-     "long in the same direction: the same as N times the learning rate. With a small rate the run seems to "
-     "profit; near the limit it diverges as soon as a tower is added."},
+     "Each tower's loss is a mean over its own images: N added are N times the plain mean, with even shards "
+     "as good as N times the learning rate. A small rate seems to profit; near its limit the run diverges."},
     {"last", "g = gN-1",
      "Only the last tower's gradient reaches the parameters, as when a variable is overwritten in the loop "
      "over "
@@ -149,17 +153,12 @@ static const struct rule_words rules[] = {
      "towers "
      "work for nothing."},
     {"print-last", "g = \u03a3k pk\u00b7gk; printed: loss of the last tower",
-     "The original script averaged the gradients properly, but the loss it ran and printed was the variable "
-     "left "
-     "over from the loop: the last tower's. The training is right; the number on the screen is that of 1/N "
-     "of the "
-     "batch and jumps about more."},
+     "The original script averaged the gradients properly, but printed the loss left over from the loop: "
+     "the last tower's. The training is right; the number on the screen is that of 1/N of the batch and "
+     "jumps about more."},
     {"decay-per-tower", "g = \u03a3k pk\u00b7gk(cross-entropy) + N\u00b7wd\u00b7w",
-     "The decay is a loss of the parameters, and these are there once however many towers read them. Each "
-     "tower "
-     "has the same decay terms, and their mean is that once. Who adds the decay up over the towers shrinks "
-     "the "
-     "parameters N times as fast."},
+     "All towers read the same parameters, so each has the same decay, and the mean of N equal numbers is "
+     "that number. Added up over the towers, the decay shrinks the parameters N times as fast."},
     {"plain-mean", "g = 1/N \u03a3k gk",
      "With even shards the plain mean is the right one. With uneven shards an image in a small shard then "
      "weighs "
@@ -224,7 +223,10 @@ void why_rule_words(const struct event_alternative *rule, const struct why_step 
                  n);
     } else if (is(name, "sum")) {
         format_short(lr, step->lr * n, 3);
-        if (brief || wire_is_unknown(step->lr))
+        if (!is_even(step))
+            snprintf(out, size, brief ? "%d times the plain mean" : "%d times the plain mean of the towers",
+                     n);
+        else if (brief || wire_is_unknown(step->lr))
             snprintf(out, size, "%d times as far", n);
         else
             snprintf(out, size, "the same direction, %d times as far: as if lr were %s", n, lr);
@@ -237,7 +239,7 @@ void why_rule_words(const struct event_alternative *rule, const struct why_step 
     } else if (is(name, "decay-per-tower")) {
         snprintf(out, size,
                  brief ? "the decay counts %d times"
-                       : "the decay counts %d times, and the parameters are there once",
+                       : "the decay counts %d times: the weights shrink too fast",
                  n);
     } else if (is(name, "plain-mean")) {
         snprintf(out, size, "%s",
