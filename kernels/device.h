@@ -96,8 +96,8 @@ struct plan_args {
 };
 
 /* Softmax cross-entropy of one tower. losses[i] = log(sum_c exp(logit_c - m)) + m - logit_label, m the
- * largest logit. probabilities may be NULL. dlogits (NULL: not wanted) = (p - onehot) * scale, scale =
- * 1/images. */
+ * largest logit. probabilities may be NULL.
+ * dlogits (NULL: not wanted) = (p - onehot) * scale, scale = 1/images. */
 struct loss_args {
     int images, classes;
     struct span logits;    /* [images][classes] real */
@@ -137,8 +137,10 @@ struct combine_args {
 };
 
 /* One optimizer step over the flat buffers, in one pass:
- *   g = gradient_scale * average;  m = momentum * velocity + g (velocity NULL: m = g);  w -= learning_rate *
- * m shadow -= (1 - ema_decay) * (shadow - w) (shadow NULL: none) */
+ *   g = gradient_scale * average
+ *   m = momentum * velocity + g (velocity NULL: m = g)
+ *   w -= learning_rate * m
+ *   shadow -= (1 - ema_decay) * (shadow - w) (shadow NULL: none) */
 struct update_args {
     struct span parameters, average, velocity, shadow;
     const struct segment *segments;
