@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/cli.h"
 #include "cli/find.h"
@@ -11,6 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/wire/client.h"
 #include "engine/wire/command.h"
+#include "engine/wire/lock.h"
 
 struct ctl {
     const char *run, *runs;
@@ -171,6 +173,15 @@ static enum status wait_for_answer(struct ctl *ctl) {
     return status;
 }
 
+/* Who says "stopped" may go on with the run at once: until its engine has let go of the folder, for a while.
+ */
+static void await_end(const struct live_run *run, double seconds) {
+    const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+    double end = clock_seconds() + seconds;
+    while (lock_held(run->folder) && clock_seconds() < end)
+        nanosleep(&pause, NULL);
+}
+
 int command_ctl(int argc, char **argv) {
     struct ctl ctl = {.at = WIRE_UNKNOWN_INT, .timeout = 30, .code = -1};
     for (int i = 1; i < argc; i++)
@@ -191,5 +202,8 @@ int command_ctl(int argc, char **argv) {
     if (status == STATUS_OK)
         status = wait_for_answer(&ctl);
     client_close(ctl.client);
+    if (status == STATUS_OK && ctl.code == EXIT_DONE && ctl.command.kind == COMMAND_STOP &&
+        ctl.at == WIRE_UNKNOWN_INT)
+        await_end(&run, ctl.timeout);
     return status == STATUS_OK ? ctl.code : cli_fail(status);
 }

@@ -57,9 +57,10 @@ static void take_state(const struct run_state *state, struct run_summary *out) {
     const struct event_step *step = &state->step.step;
     if (out->live)
         snprintf(out->state, sizeof out->state, "%s",
-                 state->events == 0 ? "starting"
-                 : *state->phase    ? state->phase
-                                    : "training");
+                 state->events == 0               ? "starting"
+                 : !*state->phase                 ? "training"
+                 : !strcmp(state->phase, "ended") ? "ending" /* its engine still holds the folder */
+                                                  : state->phase);
     else
         snprintf(out->state, sizeof out->state, "%s",
                  ended_in_order(state, out->folder) ? "ended"

@@ -8,7 +8,7 @@
 
 struct run_summary {
     char name[65], folder[PATH_MAX];
-    char state[16]; /* starting, training, paused, evaluating, saving, ended, crashed; "empty": nothing
+    char state[16]; /* starting, training, paused, evaluating, saving, ending, ended, crashed; "empty": nothing
                        recorded */
     bool live;
     int64_t step, towers; /* WIRE_UNKNOWN_INT: not known */

@@ -80,7 +80,7 @@ grep -q '^model = softmax$' runs/second/config.ini || fail "config.ini did not c
 [ -s runs/second/engine.log ] || fail "engine.log did not come again"
 ctl second resume || fail "resume after that: $(cat err)"
 ctl second stop || fail "stop after that: $(cat err)"
-await is second ended
+is second ended || fail "stopped, and it is $(state second)" # and can be gone on with at once
 whole second
 step=$(ls runs/second/checkpoints | sed -n '$s/step-0*\([0-9]*\)\..*/\1/p')
 "$TOWERSCOPE" train second --resume --steps $((step + 2)) "${options[@]}" >out 2>&1 || fail "resume in the end: $(tail -n 2 out)"
