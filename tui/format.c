@@ -13,8 +13,8 @@ static void right(char out[FORMAT_SIZE], const char *text, int columns, int widt
 
 /* A dash where the digit before the dot would be. */
 static void dash(char out[FORMAT_SIZE], int width, int decimals) {
-    int end = decimals > 0 ? width - decimals - 1 : width;
-    right(out, "\u2013", 1, end >= 1 ? end : width);
+    int end = decimals > 0 && width - decimals - 1 >= 1 ? width - decimals - 1 : width;
+    snprintf(out, FORMAT_SIZE, "%*s\u2013%*s", end - 1, "", width - end, "");
 }
 
 /* "1.2e-05" as short as it is exact enough: "1.2e-5". */

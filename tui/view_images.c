@@ -184,11 +184,18 @@ static bool has_none(const struct run_state *state) {
 
 static void draw_head(const struct images_view *view, const struct scene *scene, struct box box,
                       const struct event_images *images) {
-    int64_t last = view->first + (images && images->image_count > 0 ? images->image_count - 1 : 0);
+    const struct run_state *state = scene->state;
+    if (!images) {
+        canvas_print(
+            scene->canvas, box.row, box.col, box.cols, STYLE_STRONG,
+            "\u25c2 tower %d \u25b8   %lld images, %s", view->tower, (long long)shard_of(scene, view->tower),
+            state->ended || state->crashed ? "not asked for while the run trained" : "not asked for yet");
+        return;
+    }
+    int64_t last = view->first + (images->image_count > 0 ? images->image_count - 1 : 0);
     canvas_print(scene->canvas, box.row, box.col, box.cols, STYLE_STRONG,
-                 "\u25c2 tower %d \u25b8   images %lld\u2013%lld of %lld%s", view->tower,
-                 (long long)view->first, (long long)last, (long long)shard_of(scene, view->tower),
-                 images ? "" : "   not asked for yet");
+                 "\u25c2 tower %d \u25b8   images %lld\u2013%lld of %lld", view->tower,
+                 (long long)view->first, (long long)last, (long long)shard_of(scene, view->tower));
 }
 
 void images_view_draw(struct images_view *view, const struct scene *scene, struct box body) {

@@ -26,7 +26,7 @@ static void fixed_columns(void **state) {
     fixed(1343.7, 7, 3, "1343.70");
     fixed(12345678, 7, 3, "1.235e7");
     fixed(128, 6, 0, "   128");
-    fixed(wire_unknown(), 8, 4, "  \u2013");
+    fixed(wire_unknown(), 8, 4, "  \u2013     ");
     fixed(NAN, 8, 4, "     NaN");
     fixed(INFINITY, 10, 3, "       inf");
     fixed(wire_unknown(), 6, 0, "     \u2013");
