@@ -3,15 +3,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/signals.h"
+#include "engine/base/clock.h"
 
-enum { AGAIN_MS = 5000 }; /* between two tries to save a run that is done */
+enum { AGAIN_MS = 5000 }; /* between two tries to save the last state of a run */
+
+static const double patience_seconds = 600; /* for a disk, where nobody sees that it is full */
 
 static bool interrupted(void *context) {
     (void)context;
@@ -243,25 +248,103 @@ static void wait_for_somebody(struct engine *engine, int milliseconds) {
     poll(fds, 2, signals_fd() >= 0 ? milliseconds : 200);
 }
 
-/* The last checkpoint of a done run. In the background a run stays until the disk takes it: STATUS_BUSY. */
+/* ---- a last state that the disk does not take */
+
+/* The step to go on from, as part of a sentence. */
+static void newest_words(const struct engine *engine, char out[80]) {
+    char path[PATH_MAX + 80];
+    const char *name = checkpoint_newest(engine->checkpoints.path, path, sizeof path) == STATUS_OK
+                           ? strrchr(path, '-')
+                           : NULL;
+    if (name)
+        snprintf(out, 80, "step %lld is the newest that is saved", strtoll(name + 1, NULL, 10));
+    else
+        snprintf(out, 80, "no step before it is saved");
+}
+
+/* For how long it is tried again: to the end of patience, which a test may shorten. */
+static double patience(void) {
+    const char *told = getenv("TOWERSCOPE_SAVE_SECONDS");
+    char *end = NULL;
+    double seconds = told ? strtod(told, &end) : patience_seconds;
+    return told && (end == told || *end || !(seconds >= 0)) ? patience_seconds : seconds;
+}
+
+/* Say it, after a failed save: what is at stake, and every way out. */
+static void tell_unsaved(struct engine *engine, const char *what, const char *presses) {
+    char reason[400], newest[80], ways[300], text[1000];
+    snprintf(reason, sizeof reason, "%.399s", status_text());
+    newest_words(engine, newest);
+    const char *name = engine->folder.name;
+    engine->given_up = clock_seconds() + patience();
+    if (engine->background)
+        snprintf(ways, sizeof ways, "stop --discard");
+    else if (engine->attended)
+        snprintf(ways, sizeof ways, "%s, or `towerscope ctl %.64s stop --discard`,", presses, name);
+    else
+        snprintf(ways, sizeof ways, "the end of %g seconds, or `towerscope ctl %.64s stop --discard`,",
+                 patience(), name);
+    snprintf(
+        text, sizeof text,
+        "%s, but step %lld can't be saved: %s. Make room: it is tried again every few seconds; %s ends it "
+        "without (%s)",
+        what, (long long)trainer_steps(engine->session.trainer), reason, ways, newest);
+    trainer_halt(engine->session.trainer, text);
+}
+
+/* Until the next try; false: nobody sees it, and it was tried for long enough. */
+static bool wait_for_room(struct engine *engine) {
+    double left = (engine->given_up - clock_seconds()) * 1e3;
+    bool endless = engine->background || engine->attended;
+    if (!endless && left <= 0)
+        return false;
+    wait_for_somebody(engine, endless || left > AGAIN_MS ? AGAIN_MS : (int)left + 1);
+    return true;
+}
+
+static enum status lost_words(const struct engine *engine, const char *why) {
+    char reason[600], newest[80];
+    snprintf(reason, sizeof reason, "%.599s", why);
+    newest_words(engine, newest);
+    return status_fail(STATUS_IO, "step %lld is not saved: %s; %s",
+                       (long long)trainer_steps(engine->session.trainer), reason, newest);
+}
+
+/* The last checkpoint of a done run, which stays until the disk takes it: STATUS_BUSY. */
 static enum status finish(struct engine *engine) {
     struct trainer *trainer = engine->session.trainer;
-    if (!engine->background || trainer_stopped(trainer))
+    if (trainer_stopped(trainer))
         return STATUS_OK;
     enum status status = trainer_finish(trainer);
     if (status != STATUS_IO)
         return status;
-    if (!*trainer_fault(trainer)) {
-        char text[500];
-        snprintf(text, sizeof text,
-                 "the run is done and can't be saved: %.300s. It is tried again every few seconds; stop "
-                 "--discard ends "
-                 "it all the same",
-                 status_text());
-        trainer_halt(trainer, text);
+    char reason[600];
+    snprintf(reason, sizeof reason, "%.599s", status_text());
+    if (!engine->unsaved)
+        tell_unsaved(engine, "the run is done", "Ctrl-C twice");
+    engine->unsaved = true;
+    return wait_for_room(engine) ? STATUS_BUSY : lost_words(engine, reason);
+}
+
+/* The last checkpoint of a run in the foreground that ends before it is done. A signal from now on gives it
+ * up, but for that of a terminal which is gone. */
+static void save_last(struct engine *engine) {
+    struct trainer *trainer = engine->session.trainer;
+    int heard = signals_seen();
+    bool told = false;
+    while (!engine->background && !trainer_stopped(trainer) && trainer_save(trainer) == STATUS_IO) {
+        if (signals_asked() == SIGHUP && engine->attended)
+            engine->attended = told = false;
+        if (!told)
+            tell_unsaved(engine, "the run ends", "Ctrl-C again");
+        told = true;
+        if (!wait_for_room(engine) || take_commands(engine) != STATUS_OK)
+            return;
+        int seen = signals_seen();
+        if (seen != heard && signals_asked() != SIGHUP)
+            return;
+        heard = seen;
     }
-    wait_for_somebody(engine, AGAIN_MS);
-    return STATUS_BUSY;
 }
 
 static void measure(struct engine *engine) {
@@ -297,6 +380,7 @@ static enum status train(struct engine *engine) {
                 continue;
             return status == STATUS_INTERRUPTED ? STATUS_OK : status;
         }
+        engine->unsaved = false; /* a client took it back from its end */
         if (!trainer_paused(trainer)) {
             STATUS_TRY(trainer_step(trainer));
             measure(engine);
@@ -334,6 +418,8 @@ static void explain(const struct engine *engine, enum status status, struct engi
     } else if (trainer_stopped(trainer)) {
         snprintf(end->text, sizeof end->text, "by command");
         end->reason = "stopped";
+    } else if (engine->unsaved) { /* and saved at last */
+        return;
     } else if (*trainer_fault(trainer)) {
         snprintf(end->text, sizeof end->text, "%s", trainer_fault(trainer));
         end->reason = "failed";
@@ -350,6 +436,8 @@ void engine_run(struct engine *engine, struct engine_end *end) {
     if (status != STATUS_OK)
         cli_fail(status);
     explain(engine, status, end);
+    if (status == STATUS_OK && strcmp(end->reason, "done") != 0)
+        save_last(engine);
     if (end->code == EXIT_DONE && engine->script_refused > 0)
         end->code = EXIT_REFUSED;
     refuse_rest_of_script(engine);
@@ -360,7 +448,7 @@ void engine_run(struct engine *engine, struct engine_end *end) {
     (void)take_news(engine);
     if (trainer_end(engine->session.trainer, end->reason, *end->text ? end->text : NULL) != STATUS_OK &&
         end->code != EXIT_FAILED)
-        end->code = cli_fail(STATUS_IO);
+        end->code = cli_fail(lost_words(engine, status_text()));
     if (!hub_flush(engine->hub))
         end->code = cli_fail(
             status_fail(STATUS_IO, "%s: the end of the record is not on the disk", engine->folder.path));

@@ -15,6 +15,7 @@ struct engine {
     /* given */
     struct run_options options;
     bool background; /* a pause waits for somebody; else one that no client asked for ends the run */
+    bool attended;   /* somebody sees what is printed: it is worth waiting for them to make room on a disk */
     void (*watch)(void *context, const struct event *event); /* sees every event of training; NULL: nobody */
     void (*say)(void *context, const char *text);            /* a sentence for the log; NULL: nobody */
     void (*replaced)(void *context,
@@ -33,6 +34,8 @@ struct engine {
     struct telemetry telemetry;
     bool steered;     /* a client paused it, or let it step */
     bool folder_lost; /* somebody removed the folder; it is made again, and nobody was told yet */
+    bool unsaved;     /* it is done, and waits for the disk to take its last state */
+    double given_up;  /* clock: when nobody can be expected to make room any more */
     bool said_end;    /* it ended in order, */
     int64_t end_step; /* at this step */
 };
@@ -49,9 +52,9 @@ struct engine_end {
  * a folder that was made now is taken away again; call engine_close all the same. */
 enum status engine_open(struct engine *engine);
 
-/* Train until the run is done, stopped, interrupted by a signal or failed; then save and say goodbye. A command
- * of the script that was refused makes the exit code EXIT_REFUSED when nothing worse happened; one whose step was
- * not reached is told. */
+/* Train until the run is done, stopped, interrupted by a signal or failed; then save and say goodbye. A
+ * command of the script that was refused makes the exit code EXIT_REFUSED when nothing worse happened; one
+ * whose step was not reached is told. */
 void engine_run(struct engine *engine, struct engine_end *end);
 
 void engine_close(struct engine *engine);

@@ -9,12 +9,14 @@
 
 /* What a handler may touch. */
 static volatile sig_atomic_t asked_to_end;
+static volatile sig_atomic_t asked_times;
 static volatile sig_atomic_t wake_fd = -1;
 
 static void on_signal(int number) {
     static const uint64_t one = 1;
     int before = errno;
     asked_to_end = number;
+    asked_times = asked_times + 1;
     if (wake_fd >= 0 && write(wake_fd, &one, sizeof one) < 0)
         errno = before; /* full: it is readable already */
     errno = before;
@@ -42,4 +44,11 @@ int signals_asked(void) {
 
 int signals_fd(void) {
     return wake_fd;
+}
+
+int signals_seen(void) {
+    uint64_t times;
+    if (wake_fd >= 0 && read(wake_fd, &times, sizeof times) < 0)
+        errno = 0; /* none came since */
+    return asked_times;
 }

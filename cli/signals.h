@@ -1,5 +1,5 @@
-/* Signals of an engine: the first asks the loop to end after its step; the following ones are taken and do
- * nothing, so that a save in progress is never broken. */
+/* Signals of an engine: the first asks the loop to end after its step; the following ones break no save in
+ * progress: only where a last state can't be saved do they give it up. */
 #ifndef TOWERSCOPE_CLI_SIGNALS_H
 #define TOWERSCOPE_CLI_SIGNALS_H
 
@@ -10,10 +10,13 @@
  * A signal that was ignored from the start (nohup) stays so. */
 void signals_catch(bool background);
 
-/* The signal that asked for the end; 0: none yet. */
+/* The signal that asked for the end, the last of them; 0: none yet. */
 int signals_asked(void);
 
 /* A descriptor that is readable once a signal has come; -1: none could be had. */
 int signals_fd(void);
+
+/* How many have come so far; from now on signals_fd() is readable when another one comes. */
+int signals_seen(void);
 
 #endif

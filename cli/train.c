@@ -30,12 +30,16 @@ static void open_lines(const struct engine *engine, struct lines *lines) {
 }
 
 static void print_help(void) {
-    printf("usage: towerscope train [NAME] [options]\n\n"
-           "Trains a network on towers in the foreground and prints a line each few steps. Everything about "
-           "the run\n"
-           "is kept in the folder RUNS/NAME. Ctrl-C ends it after the step at work. Meanwhile `towerscope "
-           "attach`\n"
-           "shows it and `towerscope ctl` sends it commands.\n\noptions:\n");
+    printf(
+        "usage: towerscope train [NAME] [options]\n\n"
+        "Trains a network on towers in the foreground and prints a line each few steps. Everything about "
+        "the run\n"
+        "is kept in the folder RUNS/NAME. Ctrl-C ends it after the step at work. Meanwhile `towerscope "
+        "attach`\n"
+        "shows it and `towerscope ctl` sends it commands. Where the disk has no room for the last state, it "
+        "waits for\n"
+        "room and says how to end it without; where nobody reads that (no terminal), for ten minutes or\n"
+        "$TOWERSCOPE_SAVE_SECONDS, and then ends with exit code 1.\n\noptions:\n");
     options_help(stdout);
 }
 
@@ -77,6 +81,7 @@ int command_train(int argc, char **argv) {
     if (*engine.options.note)
         fprintf(stderr, "towerscope: %s\n", engine.options.note);
     signals_catch(false);
+    engine.attended = isatty(STDERR_FILENO);
     status = engine_open(&engine);
     int code = status == STATUS_OK ? run(&engine, &lines) : cli_fail(status);
     engine_close(&engine);
