@@ -25,7 +25,7 @@
 
 #include "kernels/op.h"
 
-#define DEVICE_API       3 /* raised when this table changes; a plugin with another number is refused */
+#define DEVICE_API       4 /* raised when this table changes; a plugin with another number is refused */
 #define PLAN_MAX_OPS     8
 #define DEVICE_GROUP_MAX 16   /* GPUs of one open device */
 #define PLACE_SHARED     (-1) /* of a buffer: on every GPU; else a tower's or worker's number */
@@ -156,6 +156,12 @@ struct update_args {
     double *update_norms2; /* out [segment_count]: |change of w|^2 */
 };
 
+/* What measure() finds out about values. */
+enum measure {
+    MEASURE_ZEROS,     /* how many are 0 */
+    MEASURE_NON_FINITE /* index of the first one that is not finite; -1: all are */
+};
+
 /* Work that is queued again and again in the same way. */
 #define REPEAT_KEYS 6
 struct repeat {
@@ -180,7 +186,7 @@ struct device_ops {
     /* Host float values to and from the device's real; asynchronous where the device is. */
     enum status (*write)(struct device *, struct stream *, struct span to, const float *from, size_t count);
     enum status (*read)(struct device *, struct stream *, float *to, struct span from, size_t count);
-    /* Device to device, raw bytes. */
+    /* Device to device, raw bytes; `from` is shared, or of the same GPU as `to`. */
     enum status (*copy)(struct device *, struct stream *, struct span to, struct span from);
     enum status (*plan)(struct device *, const struct plan_request *, struct plan **out);
     const struct plan_info *(*plan_info)(const struct plan *);
@@ -190,6 +196,10 @@ struct device_ops {
     enum status (*forward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*backward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*loss)(struct stream *, const struct loss_args *);
+    /* Look at all values of a piece of a buffer; *out is given to the host as read() does. NULL where the host
+     * reads the memory itself. */
+    enum status (*measure)(struct device *, struct stream *, struct span values, enum measure what,
+                           int64_t *out);
     /* Optional (NULL: call the work). Do the work, which queues operations of plans and the loss on the stream and
      * nothing else: the same ones for the same key, on the same memory. A GPU may keep a graph of them. */
     enum status (*repeat)(struct stream *, const struct repeat *, repeat_work *work, void *context);

@@ -4,18 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static bool not_finite(double value) {
-    return !isfinite(value);
-}
-
-/* Whether a value of them is not finite; false also where they can't be read (the fault is told without a
- * name).
- */
-static bool any_not_finite(struct trainer *t, struct span span, size_t first, size_t count) {
-    size_t found = 0;
-    return trainer_count(t, span, first, count, not_finite, &found) == STATUS_OK && found > 0;
-}
-
 static enum status found(struct trainer *t, int tower, const char *tensor, const char *what) {
     struct fault *f = &t->fault;
     f->tower = tower;
@@ -37,7 +25,7 @@ static void name_activation(struct trainer *t, int k, char *out, size_t size) {
     for (int i = 0; i < model->layer_count; i++) {
         struct span y = net_activation(tower->net, &tower->memory, i);
         size_t count = y.data ? y.bytes / (size_t)t->info.element_bytes : 0;
-        if (count && any_not_finite(t, y, 0, count)) {
+        if (trainer_has_non_finite(t, y, 0, count)) {
             snprintf(out, size, "%s/activations", model->layers[i].name);
             return;
         }
@@ -49,7 +37,7 @@ static const char *name_parameter(struct trainer *t, struct span flat) {
     const struct model *model = t->options.model;
     for (int i = 0; i < model->parameter_count; i++) {
         const struct model_parameter *p = &model->parameters[i];
-        if (any_not_finite(t, flat, p->offset, p->count))
+        if (trainer_has_non_finite(t, flat, p->offset, p->count))
             return p->name;
     }
     return "unknown";

@@ -193,14 +193,18 @@ double step_clip_scale(const struct trainer *t, double norm, bool clips);
 /* Steps of an epoch with the batch in force. */
 int64_t steps_per_epoch(const struct trainer *t);
 
-/* ---- values.c: device buffers that the host wants to look at; nothing of a step may be queued */
+/* ---- values.c: device buffers that somebody wants to look at */
 
-/* Copy values first .. first + count of a span. */
+/* Copy values first .. first + count of a span; nothing of a step may be queued. */
 enum status trainer_fetch(struct trainer *t, struct span span, size_t first, size_t count, float *out);
 
-/* How many of values first .. first + count of a span are such. */
-enum status trainer_count(struct trainer *t, struct span span, size_t first, size_t count, bool (*is)(double),
-                          size_t *out);
+/* Measure a span that is not empty, of a worker's stream; queued where the device is asynchronous. */
+enum status trainer_measure(struct trainer *t, struct stream *stream, struct span values, enum measure what,
+                            int64_t *out);
+
+/* Whether one of values first .. first + count of a span is not finite; false also where that can't be found
+ * out. Nothing of a step may be queued. */
+bool trainer_has_non_finite(struct trainer *t, struct span span, size_t first, size_t count);
 
 /* ---- faults.c: what is not finite, and where. STATUS_NON_FINITE fills t->fault. */
 

@@ -21,12 +21,8 @@ static bool layer_has_relu(const struct model *model, const struct model_layer *
     return false;
 }
 
-static bool is_zero(double value) {
-    return value == 0;
-}
-
-/* Share of zero activations of the layers that keep theirs. */
-static enum status count_zeros(struct trainer *t, int k) {
+/* Zero activations of the layers that keep theirs, while they are there: before backward. */
+static enum status count_zeros(struct trainer *t, int k, struct stream *stream) {
     const struct model *model = t->options.model;
     const struct tower *tower = &t->towers->tower[k];
     for (int i = 0; i < model->layer_count; i++) {
@@ -36,11 +32,10 @@ static enum status count_zeros(struct trainer *t, int k) {
         if (!tower->net || !layer_has_relu(model, &model->layers[i]))
             continue;
         struct span y = net_activation(tower->net, &tower->memory, i);
-        size_t count = y.data ? y.bytes / (size_t)t->info.element_bytes : 0;
-        size_t found = 0;
-        STATUS_TRY(trainer_count(t, y, 0, count, is_zero, &found));
-        *zeros = (int64_t)found;
-        *values = (int64_t)count;
+        if (!y.data || !y.bytes)
+            continue;
+        STATUS_TRY(trainer_measure(t, stream, y, MEASURE_ZEROS, zeros));
+        *values = (int64_t)(y.bytes / (size_t)t->info.element_bytes);
     }
     return STATUS_OK;
 }
@@ -78,13 +73,14 @@ static enum status run_phase(struct trainer *t, int k, int worker, struct stream
     default:
         return status_fail(STATUS_INTERNAL, "phase %d is not a tower's", (int)phase);
     }
-    return t->result.layers && t->info.host_memory ? count_zeros(t, k) : STATUS_OK;
+    return t->result.layers ? count_zeros(t, k, stream) : STATUS_OK;
 }
 
 /* What a tower's step queues on an asynchronous device between its input and its losses. */
 struct tower_work {
     struct trainer *t;
     struct tower *tower;
+    int number;
     struct span values, prepared, scratch;
 };
 
@@ -93,6 +89,8 @@ static enum status queue_work(void *context, struct stream *stream) {
     const struct tower *tower = w->tower;
     STATUS_TRY(net_forward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch));
     STATUS_TRY(net_loss(tower->net, stream, &tower->memory, w->t->batch->labels + tower->first));
+    if (w->t->result.layers)
+        STATUS_TRY(count_zeros(w->t, w->number, stream));
     return net_backward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch);
 }
 
@@ -100,15 +98,17 @@ static enum status queue_tower(struct trainer *t, int k, int worker, struct stre
     const struct device_handle device = t->options.device;
     struct tower *tower = &t->towers->tower[k];
     if (!tower->net)
-        return STATUS_OK;
-    struct tower_work work = {t, tower, apart_values(t, k), apart_prepared(t, k), t->towers->scratch[worker]};
+        return t->result.layers ? count_zeros(t, k, stream) : STATUS_OK; /* an idle tower has none */
+    struct tower_work work = {
+        t, tower, k, apart_values(t, k), apart_prepared(t, k), t->towers->scratch[worker]};
     const struct repeat repeat = {.key = {tower->net, tower->memory.arena.data, tower->memory.gradient.data,
                                           work.values.data, work.prepared.data, work.scratch.data},
                                   .labels = t->batch->labels + tower->first,
                                   .images = (int)tower->images};
     STATUS_TRY(load_tower(t, tower, stream));
-    STATUS_TRY(device.ops->repeat ? device.ops->repeat(stream, &repeat, queue_work, &work)
-                                  : queue_work(&work, stream));
+    STATUS_TRY(device.ops->repeat && !t->result.layers
+                   ? device.ops->repeat(stream, &repeat, queue_work, &work)
+                   : queue_work(&work, stream));
     return device.ops->read(device.device, stream, t->host_losses + tower->first,
                             net_losses(tower->net, &tower->memory), (size_t)tower->images);
 }
@@ -120,7 +120,7 @@ static enum status run_tower(void *context, int k, int worker, struct stream *st
     if (t->info.asynchronous && work->from == PHASE_LOAD && work->to == PHASE_AVERAGE)
         return queue_tower(t, k, worker, stream);
     if (!tower->net && t->result.layers)
-        STATUS_TRY(count_zeros(t, k)); /* an idle tower has none */
+        STATUS_TRY(count_zeros(t, k, stream)); /* an idle tower has none */
     double *const seconds[] = {[PHASE_LOAD] = &tower->load,
                                [PHASE_FORWARD] = &tower->forward,
                                [PHASE_LOSSES] = &tower->forward,
@@ -341,15 +341,8 @@ static enum status queue_towers(struct trainer *t, enum step_phase from, enum st
 }
 
 static enum status run_towers(struct trainer *t, enum step_phase from, enum step_phase to) {
-    bool counts = t->result.layers && !t->info.host_memory && from <= PHASE_LOSSES && to > PHASE_LOSSES;
-    STATUS_TRY(queue_towers(t, from, counts ? PHASE_BACKWARD : to));
+    STATUS_TRY(queue_towers(t, from, to));
     STATUS_TRY(trainer_wait(t));
-    for (int k = 0; counts && k < t->towers->count; k++) /* activations are there until backward begins */
-        STATUS_TRY(count_zeros(t, k));
-    if (counts && to > PHASE_BACKWARD) {
-        STATUS_TRY(queue_towers(t, PHASE_BACKWARD, to));
-        STATUS_TRY(trainer_wait(t));
-    }
     if (from <= PHASE_LOSSES && to > PHASE_LOSSES) {
         combine_losses(t);
         STATUS_TRY(fault_losses(t));
@@ -426,7 +419,7 @@ static enum status run_until(struct trainer *t, enum step_phase until) {
 
 enum status step_run(struct trainer *t, enum step_phase until) {
     bool queues = t->info.asynchronous && t->rule == RULE_RIGHT && t->phase == PHASE_LOAD &&
-                  until == STEP_PHASES && (t->progress.steps + 1) % LAYERS_EVERY != 0 && !t->why;
+                  until == STEP_PHASES && !t->why;
     enum status status = queues ? run_queued(t) : run_until(t, until);
     if (status != STATUS_OK)
         t->phase = PHASE_LOAD; /* good_rewind moves the loader back */

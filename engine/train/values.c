@@ -1,9 +1,7 @@
-/* Values of device buffers that the host wants to look at: directly, or copied over in pieces. */
+/* Values of device buffers that somebody wants to look at. */
 #include "engine/train/internal.h"
 
-#include <stdlib.h>
-
-enum { PIECE = 1 << 16 };
+#include <math.h>
 
 struct fetch {
     const struct trainer *t;
@@ -31,32 +29,44 @@ enum status trainer_fetch(struct trainer *t, struct span span, size_t first, siz
     return trainer_wait(t);
 }
 
-static size_t count_here(const struct trainer *t, struct span span, size_t first, size_t count,
-                         bool (*is)(double)) {
-    size_t found = 0;
-    for (size_t i = 0; i < count; i++)
-        found += is(t->info.element_bytes == 8 ? ((const double *)span.data)[first + i]
-                                               : (double)((const float *)span.data)[first + i]);
-    return found;
+static int64_t measure_here(const struct trainer *t, struct span values, enum measure what) {
+    size_t count = values.bytes / (size_t)t->info.element_bytes;
+    int64_t zeros = 0;
+    for (size_t i = 0; i < count; i++) {
+        double value = t->info.element_bytes == 8 ? ((const double *)values.data)[i]
+                                                  : (double)((const float *)values.data)[i];
+        if (what == MEASURE_NON_FINITE && !isfinite(value))
+            return (int64_t)i;
+        zeros += value == 0;
+    }
+    return what == MEASURE_ZEROS ? zeros : -1;
 }
 
-enum status trainer_count(struct trainer *t, struct span span, size_t first, size_t count, bool (*is)(double),
-                          size_t *out) {
-    *out = 0;
-    if (t->info.host_memory) {
-        *out = count_here(t, span, first, count, is);
-        return STATUS_OK;
-    }
-    float *piece = malloc(PIECE * sizeof *piece);
-    if (!piece)
-        return status_fail(STATUS_NO_MEMORY, "no memory to look at a device's values");
-    enum status status = STATUS_OK;
-    for (size_t done = 0; done < count && status == STATUS_OK; done += PIECE) {
-        size_t n = count - done < PIECE ? count - done : PIECE;
-        status = trainer_fetch(t, span, first + done, n, piece);
-        for (size_t i = 0; i < n && status == STATUS_OK; i++)
-            *out += is((double)piece[i]);
-    }
-    free(piece);
-    return status;
+enum status trainer_measure(struct trainer *t, struct stream *stream, struct span values, enum measure what,
+                            int64_t *out) {
+    const struct device_handle device = t->options.device;
+    if (!t->info.host_memory)
+        return device.ops->measure(device.device, stream, values, what, out);
+    *out = measure_here(t, values, what);
+    return STATUS_OK;
+}
+
+struct look {
+    struct trainer *t;
+    struct span values;
+    int64_t first;
+};
+
+static enum status look_item(void *context, int item, int worker, struct stream *stream) {
+    (void)item;
+    (void)worker;
+    struct look *l = context;
+    return trainer_measure(l->t, stream, l->values, MEASURE_NON_FINITE, &l->first);
+}
+
+bool trainer_has_non_finite(struct trainer *t, struct span span, size_t first, size_t count) {
+    struct look l = {t, part(t, span, first, count), -1};
+    const struct device_handle device = t->options.device;
+    return count && device.ops->each(device.device, 1, look_item, &l) == STATUS_OK &&
+           trainer_wait(t) == STATUS_OK && l.first >= 0;
 }

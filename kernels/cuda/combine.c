@@ -227,8 +227,5 @@ static enum status combine(struct device *device, const struct combine_args *a) 
 
 enum status cuda_combine_towers(struct device *device, const struct combine_args *a) {
     int before = device->delivery_count;
-    enum status status = combine(device, a);
-    if (status != STATUS_OK) /* the caller's memory may be gone by then */
-        device->delivery_count = before;
-    return status;
+    return deliver_or_forget(device, before, combine(device, a));
 }

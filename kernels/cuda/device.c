@@ -179,7 +179,6 @@ static enum status device_poll(struct device *device) {
     device->busy_since = 0;
     if (status == STATUS_OK) {
         streams_settled(device);
-        graphs_settled(device);
     } else {
         collective_close(device); /* else what is queued behind a sum would never end */
     }
@@ -212,6 +211,7 @@ static const struct device_ops operations = {
     .forward = cuda_forward,
     .backward = cuda_backward,
     .loss = cuda_loss,
+    .measure = cuda_measure,
     .repeat = cuda_repeat,
     .combine = cuda_combine_towers,
     .update = cuda_update_parameters,

@@ -29,6 +29,8 @@ struct stream { /* of a worker, or a GPU's main one (number -1) */
     struct gemm *gemm;
     int32_t *labels; /* on the GPU: of the loss that is queued last */
     int labels_room;
+    long long *measure; /* on the GPU: what measure() found last, and its scratch */
+    size_t measure_bytes;
     struct graph *graph; /* that its work is being captured for, or NULL */
 };
 
@@ -158,6 +160,10 @@ enum status staging_receive(struct device *device, int gpu, cudaStream_t stream,
 /* `bytes` bytes of page-locked memory are to be copied to `to` once everything is done. */
 enum status deliver_later(struct device *device, void *to, const void *from, size_t bytes);
 
+/* The status of a call that began when there were `before` deliveries. When it failed its own are forgotten:
+ * the caller's memory may be gone by then. */
+enum status deliver_or_forget(struct device *device, int before, enum status status);
+
 /* Everything is done (`done`), or nothing will be any more. */
 void staging_settle(struct device *device, bool done);
 void staging_close(struct device *device);
@@ -169,6 +175,8 @@ enum status transfer_write(struct device *device, struct stream *stream, struct 
 enum status transfer_read(struct device *device, struct stream *stream, float *to, struct span from,
                           size_t count);
 enum status transfer_copy(struct device *device, struct stream *stream, struct span to, struct span from);
+enum status cuda_measure(struct device *device, struct stream *stream, struct span values, enum measure what,
+                         int64_t *out);
 
 /* ---- plan.c and run.c */
 
@@ -210,12 +218,11 @@ enum status cuda_update_parameters(struct device *device, const struct update_ar
 
 enum status cuda_repeat(struct stream *stream, const struct repeat *repeat, repeat_work *work, void *context);
 
-/* Queue the copy of the labels in the graph that is being captured; *out: where they will be. */
-enum status graph_labels(struct stream *stream, const int32_t **out);
+/* Where the labels will be, on the GPU, whenever the graph is launched. */
+const int32_t *graph_labels(const struct graph *graph);
 
-/* A buffer or plan goes, or everything is done. */
+/* A buffer or plan goes. */
 void graphs_forget(struct device *device);
-void graphs_settled(struct device *device);
 
 /* ---- collective.c: between the GPUs. The caller has joined the main streams. */
 

@@ -1,7 +1,7 @@
 /* Work that a stream does again and again, as CUDA graphs: the first time it is queued kernel by kernel
  * (libraries settle what they need), the second time it is captured, and from then on a graph is launched.
  * Addresses and numbers are baked into a graph, so that graphs are forgotten when a buffer or a plan is
- * freed; labels come by way of memory of the graph's own. */
+ * freed; the labels, which change, are sent to memory of the graph's own before each launch. */
 #include "kernels/cuda/gpu.h"
 
 #include <stdlib.h>
@@ -12,10 +12,8 @@ struct graph {
     const struct stream *stream;
     const void *key[REPEAT_KEYS];
     int images;
-    bool refused;         /* it could not be captured: kernel by kernel for good */
-    bool launched;        /* since everything was done the last time */
-    int32_t *host_labels; /* page-locked */
-    int32_t *labels;      /* on the GPU */
+    bool refused;    /* it could not be captured: kernel by kernel for good */
+    int32_t *labels; /* [images] on the GPU */
     cudaGraphExec_t ready;
 };
 
@@ -30,8 +28,7 @@ static void graph_free(struct device *device, struct graph *g) {
     gpu_use(&device->gpu[g->stream->gpu]);
     if (g->ready)
         (void)cudaGraphExecDestroy(g->ready);
-    (void)cudaFree(g->labels); /* waits for a copy that is still queued, as after a failed step ... */
-    (void)cudaFreeHost(g->host_labels); /* ... which reads these */
+    (void)cudaFree(g->labels); /* waits for whoever reads them */
     (void)cudaGetLastError();
     free(g);
 }
@@ -44,27 +41,14 @@ void graphs_forget(struct device *device) {
     }
 }
 
-void graphs_settled(struct device *device) {
-    for (struct graph *g = device->graphs; g; g = g->next)
-        g->launched = false;
-}
-
-enum status graph_labels(struct stream *stream, const int32_t **out) {
-    struct graph *g = stream->graph;
-    *out = g->labels;
-    return gpu_checked(stream->device, stream->gpu,
-                       cudaMemcpyAsync(g->labels, g->host_labels, (size_t)g->images * sizeof *g->labels,
-                                       cudaMemcpyHostToDevice, stream->handle),
-                       "copy labels");
+const int32_t *graph_labels(const struct graph *g) {
+    return g->labels;
 }
 
 static enum status make_labels(struct device *device, int gpu, struct graph *g) {
-    size_t bytes = (size_t)g->images * sizeof *g->labels;
-    void *host = NULL, *there = NULL;
-    STATUS_TRY(
-        gpu_checked(device, gpu, cudaHostAlloc(&host, bytes, cudaHostAllocPortable), "make room for labels"));
-    g->host_labels = host;
-    STATUS_TRY(gpu_checked(device, gpu, cudaMalloc(&there, bytes), "make room for labels"));
+    void *there = NULL;
+    STATUS_TRY(gpu_checked(device, gpu, cudaMalloc(&there, (size_t)g->images * sizeof *g->labels),
+                           "make room for labels"));
     g->labels = there;
     return STATUS_OK;
 }
@@ -96,17 +80,17 @@ static enum status capture(struct stream *stream, struct graph *g, repeat_work *
 }
 
 static enum status launch(struct stream *stream, struct graph *g, const int32_t *labels) {
-    memcpy(g->host_labels, labels, (size_t)g->images * sizeof *labels);
+    struct device *device = stream->device;
     STATUS_TRY(worker_use(stream));
-    g->launched = true;
-    return gpu_checked(stream->device, stream->gpu, cudaGraphLaunch(g->ready, stream->handle),
-                       "launch a graph");
+    STATUS_TRY(staging_send(device, stream->gpu, stream->handle, g->labels, labels,
+                            (size_t)g->images * sizeof *labels));
+    return gpu_checked(device, stream->gpu, cudaGraphLaunch(g->ready, stream->handle), "launch a graph");
 }
 
 enum status cuda_repeat(struct stream *stream, const struct repeat *r, repeat_work *work, void *context) {
     struct device *device = stream->device;
     struct graph *g = device->options.eager ? NULL : find(device, stream, r);
-    if (device->options.eager || (g && (g->refused || g->launched)))
+    if (device->options.eager || (g && g->refused))
         return work(context, stream);
     if (!g) { /* the first time */
         g = calloc(1, sizeof *g);

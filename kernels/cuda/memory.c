@@ -182,6 +182,12 @@ enum status deliver_later(struct device *device, void *to, const void *from, siz
     return STATUS_OK;
 }
 
+enum status deliver_or_forget(struct device *device, int before, enum status status) {
+    if (status != STATUS_OK)
+        device->delivery_count = before;
+    return status;
+}
+
 void staging_settle(struct device *device, bool done) {
     for (int i = 0; done && i < device->delivery_count; i++)
         memcpy(device->deliveries[i].to, device->deliveries[i].from, device->deliveries[i].bytes);

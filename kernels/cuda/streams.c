@@ -45,8 +45,8 @@ void stream_close(struct stream *stream) {
     gpu_use(&stream->device->gpu[stream->gpu]);
     conv_context_free(stream->conv);
     gemm_free(stream->gemm);
-    if (stream->labels)
-        (void)cudaFree(stream->labels);
+    (void)cudaFree(stream->labels);
+    (void)cudaFree(stream->measure);
     if (stream->event)
         (void)cudaEventDestroy(stream->event);
     (void)cudaStreamDestroy(stream->handle);

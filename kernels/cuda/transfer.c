@@ -1,4 +1,4 @@
-/* Values between the host and the GPUs, and from buffer to buffer. */
+/* Values between the host and the GPUs, and from buffer to buffer; and what is asked about values. */
 #include "kernels/cuda/gpu.h"
 #include "kernels/cuda/runtime.h"
 
@@ -6,18 +6,19 @@
 #include <time.h>
 
 /* The stream for work on a buffer that lies on `gpu` alone: the caller's when it is that GPU's, else the
- * GPU's main one (then *main is set, and gpu_leave() has to follow). */
-static enum status stream_for(struct device *device, struct stream *stream, int gpu, cudaStream_t *out,
-                              bool *main) {
-    *main = !stream || stream->gpu != gpu;
-    if (*main)
-        return gpu_join(device, gpu, out);
-    *out = stream->handle;
-    return worker_use(stream);
+ * GPU's main one. leave() has to follow. */
+static enum status stream_for(struct device *device, struct stream *stream, int gpu, struct stream **out) {
+    cudaStream_t main;
+    if (stream && stream->gpu == gpu) {
+        *out = stream;
+        return worker_use(stream);
+    }
+    *out = &device->gpu[gpu].main;
+    return gpu_join(device, gpu, &main);
 }
 
-static enum status leave(struct device *device, int gpu, bool main) {
-    return main ? gpu_leave(device, gpu) : STATUS_OK;
+static enum status leave(struct device *device, const struct stream *stream) {
+    return stream->number < 0 ? gpu_leave(device, stream->gpu) : STATUS_OK;
 }
 
 enum status transfer_write(struct device *device, struct stream *stream, struct span to, const float *from,
@@ -28,14 +29,13 @@ enum status transfer_write(struct device *device, struct stream *stream, struct 
     STATUS_TRY(memory_find(device, to, &block));
     for (int g = 0; g < device->count; g++) {
         void *local;
-        cudaStream_t handle;
-        bool main;
+        struct stream *at;
         if (!block->base[g])
             continue;
         STATUS_TRY(memory_local(device, g, to, count * sizeof *from, "writing", &local));
-        STATUS_TRY(stream_for(device, block->gpu < 0 ? NULL : stream, g, &handle, &main));
-        STATUS_TRY(staging_send(device, g, handle, local, from, count * sizeof *from));
-        STATUS_TRY(leave(device, g, main));
+        STATUS_TRY(stream_for(device, block->gpu < 0 ? NULL : stream, g, &at));
+        STATUS_TRY(staging_send(device, g, at->handle, local, from, count * sizeof *from));
+        STATUS_TRY(leave(device, at));
     }
     return STATUS_OK;
 }
@@ -82,15 +82,55 @@ enum status transfer_read(struct device *device, struct stream *stream, float *t
     int gpu = block->gpu < 0 ? 0 : block->gpu;
     void *local;
     const void *staged;
-    cudaStream_t handle;
-    bool main;
+    struct stream *at;
     STATUS_TRY(memory_local(device, gpu, from, bytes, "reading", &local));
-    STATUS_TRY(stream_for(device, block->gpu < 0 ? NULL : stream, gpu, &handle, &main));
-    STATUS_TRY(staging_receive(device, gpu, handle, local, bytes, &staged));
-    STATUS_TRY(leave(device, gpu, main));
+    STATUS_TRY(stream_for(device, block->gpu < 0 ? NULL : stream, gpu, &at));
+    STATUS_TRY(staging_receive(device, gpu, at->handle, local, bytes, &staged));
+    STATUS_TRY(leave(device, at));
     return deliver_later(device, to, staged, bytes);
 }
 
+/* Room for measuring `count` values: the answer, then the kernel's scratch. */
+static enum status measure_room(struct stream *stream, size_t count) {
+    size_t bytes = sizeof(long long) + cuda_measure_scratch(count);
+    void *room = NULL;
+    if (stream->measure_bytes >= bytes)
+        return STATUS_OK;
+    (void)cudaFree(stream->measure); /* waits for whoever uses it */
+    stream->measure = NULL;
+    stream->measure_bytes = 0;
+    STATUS_TRY(gpu_checked(stream->device, stream->gpu, cudaMalloc(&room, bytes), "make room to measure"));
+    stream->measure = room;
+    stream->measure_bytes = bytes;
+    return STATUS_OK;
+}
+
+enum status cuda_measure(struct device *device, struct stream *stream, struct span values, enum measure what,
+                         int64_t *out) {
+    const struct block *block;
+    size_t count = values.bytes / sizeof(float);
+    if (!count)
+        return status_fail(STATUS_INTERNAL, "nothing to measure");
+    STATUS_TRY(memory_find(device, values, &block));
+    int gpu = block->gpu < 0 ? 0 : block->gpu;
+    void *local;
+    const void *staged;
+    struct stream *at;
+    STATUS_TRY(memory_local(device, gpu, values, values.bytes, "measuring", &local));
+    STATUS_TRY(stream_for(device, block->gpu < 0 ? NULL : stream, gpu, &at));
+    STATUS_TRY(measure_room(at, count));
+    cudaError_t (*kernel)(cudaStream_t, const float *, size_t, void *, long long *) =
+        what == MEASURE_ZEROS ? cuda_count_zeros : cuda_first_non_finite;
+    STATUS_TRY(gpu_checked(device, gpu, kernel(at->handle, local, count, at->measure + 1, at->measure),
+                           "measure values"));
+    STATUS_TRY(staging_receive(device, gpu, at->handle, at->measure, sizeof *at->measure, &staged));
+    STATUS_TRY(leave(device, at));
+    return deliver_later(device, out, staged, sizeof *out);
+}
+
+/* On each GPU that has the target, from what it has itself. From a tower's own buffer to another GPU's tower
+ * nobody copies: it is refused, since it would take events between two GPUs' main streams that nothing else
+ * needs. */
 enum status transfer_copy(struct device *device, struct stream *stream, struct span to, struct span from) {
     const struct block *target, *source;
     if (!from.bytes)
@@ -99,17 +139,16 @@ enum status transfer_copy(struct device *device, struct stream *stream, struct s
     STATUS_TRY(memory_find(device, from, &source));
     for (int g = 0; g < device->count; g++) {
         void *there, *here;
-        cudaStream_t handle;
-        bool main;
+        struct stream *at;
         if (!target->base[g])
             continue;
         STATUS_TRY(memory_local(device, g, to, from.bytes, "copying", &there));
         STATUS_TRY(memory_local(device, g, from, from.bytes, "copying", &here));
-        STATUS_TRY(stream_for(device, target->gpu < 0 ? NULL : stream, g, &handle, &main));
+        STATUS_TRY(stream_for(device, target->gpu < 0 ? NULL : stream, g, &at));
         STATUS_TRY(gpu_checked(device, g,
-                               cudaMemcpyAsync(there, here, from.bytes, cudaMemcpyDeviceToDevice, handle),
+                               cudaMemcpyAsync(there, here, from.bytes, cudaMemcpyDeviceToDevice, at->handle),
                                "copy a buffer"));
-        STATUS_TRY(leave(device, g, main));
+        STATUS_TRY(leave(device, at));
     }
     return STATUS_OK;
 }

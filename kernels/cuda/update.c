@@ -70,8 +70,5 @@ static enum status update(struct device *device, const struct update_args *a) {
 
 enum status cuda_update_parameters(struct device *device, const struct update_args *a) {
     int before = device->delivery_count;
-    enum status status = update(device, a);
-    if (status != STATUS_OK) /* the caller's memory may be gone by then */
-        device->delivery_count = before;
-    return status;
+    return deliver_or_forget(device, before, update(device, a));
 }

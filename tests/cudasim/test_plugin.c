@@ -158,16 +158,71 @@ static void other_rules(void **state) {
     outcome_free(sim);
 }
 
+/* ---- what the device is asked about its values */
+
+/* Step 100, which tells of the layers, by a run that goes on from the CPU's checkpoint of step 99. */
+static void layers_are_the_cpus(void **state) {
+    (void)state;
+    const char *const words[] = {"towers=3", "batch=8", "lr=0.01", "record-every=1", NULL};
+    char folder[512], file[600];
+    snprintf(folder, sizeof folder, "%s/layers", getenv("TEST_TMP"));
+    snprintf(file, sizeof file, "%s/step-00000099.safetensors", folder);
+    struct train_run *cpu = train_run_resume("cpu", mlp_text, 96, 20, words, folder, NULL);
+    train_run_steps(cpu, 99);
+    assert_true(train_run_command(cpu, "save"));
+    train_run_steps(cpu, 1);
+    sim_set(sim_healthy(2, 1));
+    struct train_run *sim = train_run_resume(sim_names(2), mlp_text, 96, 20, words, folder, file);
+    train_run_steps(sim, 1);
+    assert_true(sim->layer_count >= 2);
+    assert_int_equal(sim->layer_count, cpu->layer_count);
+    bool counted = false;
+    for (int64_t i = 0; i < sim->layer_count; i++) {
+        const struct event_layer *a = &sim->layers[i], *b = &cpu->layers[i];
+        assert_near(a->grad_norm, b->grad_norm, 1e-4);
+        assert_near(a->param_norm, b->param_norm, 1e-5);
+        if (wire_is_unknown(a->zeros) || wire_is_unknown(b->zeros))
+            continue; /* which layers keep their activations is each device's choice */
+        counted = counted || b->zeros > 0;
+        assert_near(a->zeros, b->zeros, 1e-3);
+    }
+    assert_true(counted);
+    train_run_close(sim);
+    train_run_close(cpu);
+}
+
+/* A rate that is too high: the same step, tower and tensor are named, and the run is where it was. */
+static void faults_are_named(void **state) {
+    (void)state;
+    const char *const words[] = {"towers=2", "batch=8", "lr=1e20", NULL};
+    sim_set(sim_healthy(2, 1));
+    struct train_run *cpu = train_run_open("cpu", mlp_text, 96, 20, words),
+                     *sim = train_run_open(sim_names(2), mlp_text, 96, 20, words);
+    struct train_run *const both[] = {cpu, sim};
+    for (int r = 0; r < 2; r++)
+        for (int i = 0; i < 20 && !trainer_paused(both[r]->trainer); i++)
+            assert_int_equal(trainer_step(both[r]->trainer), STATUS_OK);
+    assert_true(trainer_paused(cpu->trainer) && trainer_paused(sim->trainer));
+    assert_string_equal(sim->alarm, cpu->alarm);
+    assert_string_equal(sim->alarm_tensor, cpu->alarm_tensor);
+    assert_int_equal(sim->alarm_step, cpu->alarm_step);
+    assert_int_equal(sim->alarm_tower, cpu->alarm_tower);
+    assert_int_equal(sim->steps, cpu->steps);
+    assert_int_equal(trainer_steps(sim->trainer), 0);
+    printf("%s\n", sim->alarm);
+    train_run_close(sim);
+    train_run_close(cpu);
+}
+
 int main(void) {
     if (!sim_begin()) {
         printf("this build has no simulated GPU: it takes a C++ compiler and the headers of CUDA and NCCL\n");
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_are_the_cpus),
-        cmocka_unit_test(any_group_and_towers),
-        cmocka_unit_test(towers_may_change),
-        cmocka_unit_test(other_rules),
+        cmocka_unit_test(losses_are_the_cpus), cmocka_unit_test(any_group_and_towers),
+        cmocka_unit_test(towers_may_change),   cmocka_unit_test(other_rules),
+        cmocka_unit_test(layers_are_the_cpus), cmocka_unit_test(faults_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
