@@ -73,6 +73,19 @@ static enum status without_checkpoint(const struct run_folder *folder, const cha
     return read_config(folder, out);
 }
 
+/* A file that was renamed or put in another one's place would take the run back without a word. */
+static enum status check_name(const struct resume *resume) {
+    const char *slash = strrchr(resume->checkpoint, '/');
+    long long step;
+    if (!slash || sscanf(slash + 1, "step-%lld", &step) != 1 || step == resume->about.step)
+        return STATUS_OK;
+    return status_fail(
+        STATUS_BAD_INPUT,
+        "%s: by its name it is of step %lld, but it holds step %lld (renamed, or copied "
+        "over another?)",
+        resume->checkpoint, step, (long long)resume->about.step);
+}
+
 static enum status with_checkpoint(const struct run_folder *folder, struct resume *out) {
     if (out->begin_again)
         return status_fail(
@@ -81,6 +94,10 @@ static enum status with_checkpoint(const struct run_folder *folder, struct resum
             "run, or move them away",
             folder->path, out->checkpoint);
     enum status status = checkpoint_look(out->checkpoint, &out->about);
+    if (status == STATUS_OK)
+        status = check_name(out);
+    else if (status == STATUS_NOT_FOUND) /* though its name is there */
+        status = status_fail(STATUS_BAD_INPUT, "%s is a broken link", out->checkpoint);
     if (status == STATUS_BAD_INPUT)
         return status_fail(status, "%s; move it away to go on from the checkpoint before it", status_text());
     STATUS_TRY(status);

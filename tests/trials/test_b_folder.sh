@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# A folder of checkpoints as people and programs leave it: files renamed, copied over others, linked to nothing,
+# replaced by what is no file; files of other programs beside them. The newest is taken or refused by name, and nothing
+# that was there is lost.
+set -u
+. "$SOURCE/tests/trials/fixtures.sh"
+cd "$TEST_TMP"
+bad=0
+fail() {
+    echo "FAIL: $*"
+    bad=1
+}
+train() { "$TOWERSCOPE" train r --runs "$1" "${@:2}" </dev/null >out 2>err; }
+"$TOWERSCOPE" data make some --images 100 >out 2>&1 || fail "data make: $(cat out)"
+train kept --data some --model softmax --batch 32 --eval-every 0 --checkpoint-every 2 --steps 6 || fail "a run: $(cat err)"
+step() { printf 'runs/r/checkpoints/step-%08d.safetensors' "$1"; }
+again() {
+    rm -rf runs
+    cp -a kept runs
+}
+whole() { (cd runs/r/checkpoints && ls -A && cat -- *[!9].safetensors | cksum); }
+
+# Not resumed: one line with the words, and the folder is as it was.
+refuse() { # WHAT WORD...
+    local what=$1 word before rc
+    shift
+    before=$(whole)
+    train runs --resume --steps 8
+    rc=$?
+    [ $rc = 1 ] && [ "$(wc -l <err)" = 1 ] || fail "$what: exit $rc: $(cat out err)"
+    for word in "$@"; do grep -qF -- "$word" err || fail "$what: \"$word\" is not in: $(cat err)"; done
+    [ "$(whole)" = "$before" ] || fail "$what: the folder was changed: $(whole)"
+}
+
+again
+train runs --resume --steps 8 && [ -f "$(step 8)" ] && [ -f "$(step 6)" ] || fail "control: $(cat err; ls runs/r/checkpoints)"
+
+again
+mv "$(step 4)" "$(step 10)"
+refuse 'renamed to a later step' step-00000010.safetensors 'step 10' 'holds step 4' 'move it away'
+rm "$(step 10)"
+train runs --resume --steps 8 && grep -q 'goes on after step 6' out || fail "moved away: $(cat out err)"
+again
+cp "$(step 4)" "$(step 6)"
+refuse 'copied over the newest' step-00000006.safetensors 'step 6' 'holds step 4'
+again
+ln -s nowhere "$(step 9)"
+refuse 'a broken link' step-00000009.safetensors 'broken link' 'move it away'
+again
+mkfifo "$(step 9)"
+refuse 'a pipe' step-00000009.safetensors 'not a file'
+again
+: >"$(step 9)"
+refuse 'an empty file' step-00000009.safetensors '0 bytes'
+
+again
+cd runs/r/checkpoints || exit 1
+for other in 'step-00000006 (1).safetensors' ._step-00000007.safetensors step-00000008.safetensors.part notes STEP-00000009.SAFETENSORS; do
+    cp step-00000002.safetensors "$other"
+done
+cd ../../..
+train runs --resume --steps 8 && grep -q 'goes on after step 6' out || fail "other files beside them: $(cat out err)"
+for other in 'step-00000006 (1).safetensors' ._step-00000007.safetensors step-00000008.safetensors.part notes STEP-00000009.SAFETENSORS; do
+    [ -s "runs/r/checkpoints/$other" ] || fail "$other is gone"
+done
+exit $bad
