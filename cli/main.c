@@ -28,19 +28,10 @@ static const struct subcommand subcommands[] = {
     {NULL, NULL, NULL},
 };
 
-/* A name in the sentence may come from a stranger: bytes that a terminal would obey are not printed. */
-static void print_safely(const char *text, FILE *to) {
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        bool c1_control = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0; /* as UTF-8 */
-        fputc(*c < ' ' || *c == 127 || c1_control ? '?' : *c, to);
-        c += c1_control;
-    }
-}
-
 int cli_fail(enum status status) {
-    fputs("towerscope: ", stderr);
-    print_safely(status_text(), stderr);
-    fputc('\n', stderr);
+    char shown[1024]; /* a name in the sentence may come from a stranger */
+    text_printable(shown, sizeof shown, status_text());
+    fprintf(stderr, "towerscope: %s\n", shown);
     switch (status) {
     case STATUS_OK:
         return EXIT_DONE;

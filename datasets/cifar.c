@@ -1,6 +1,7 @@
 /* CIFAR's binary edition: records of labels and 3,072 bytes, three planes (red, green, blue) of 32 rows
  * of 32. CIFAR-10 has one label byte; CIFAR-100 a coarse and a fine one, of which the fine is the class. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,22 +60,30 @@ static enum status open_part(const char *folder, const struct edition *edition, 
     const char *name = edition->files[index];
     int64_t official = edition->official[index < edition->training_files ? 0 : 1];
     enum status status = folder_find(folder, (const char *const[]){name, NULL}, &part->path);
-    if (status == STATUS_NOT_FOUND)
+    if (status == STATUS_NOT_FOUND) {
+        char stem[32], near[NEAR_SIZE];
+        snprintf(stem, sizeof stem, "%.*s", (int)strcspn(name, "."), name);
         return status_fail(
             STATUS_NOT_FOUND,
-            "%s holds no %s, which %s in binary form needs (%s, each one); get it again from %s", folder,
-            name, edition->name, edition == &cifar10 ? CIFAR10_NAMES : CIFAR100_NAMES, edition->archive);
+            "%s holds no %s, which %s in binary form needs (%s, each one); get it again from %s%s", folder,
+            name, edition->name, edition == &cifar10 ? CIFAR10_NAMES : CIFAR100_NAMES, edition->archive,
+            folder_near(folder, stem, "", near));
+    }
     STATUS_TRY(status);
     STATUS_TRY(source_open(part->path, &part->source));
     size_t seen;
     const unsigned char *bytes = source_peek(part->source, &seen);
-    const char *looks = source_looks_like(bytes, seen);
+    int64_t size = source_file_size(part->source), record = edition->label_bytes + IMAGE;
+    /* Whole records of which the first has a label are records, however their pixels look: a 9 (a tab) and a
+     * pixel of 60 ('<') begin no web page. */
+    bool records = size % record == 0 &&
+                   bytes[0] < (edition->coarse_classes ? edition->coarse_classes : edition->classes);
+    const char *looks = records ? "" : source_looks_like(bytes, seen);
     if (*looks)
         return status_fail(STATUS_BAD_INPUT, "%s is not %s in binary form%s", part->path, edition->name,
                            looks);
     if (source_compressed(part->source))
         return status_fail(STATUS_BAD_INPUT, "%s is compressed (gz); unpack it first", part->path);
-    int64_t size = source_file_size(part->source), record = edition->label_bytes + IMAGE;
     int64_t other = edition == &cifar10 ? IMAGE + 2 : IMAGE + 1;
     part->records = size / record;
     if (size % record != 0 && size % other == 0)
@@ -153,6 +162,19 @@ static enum status read_names(const char *folder, const struct edition *edition,
     return status;
 }
 
+/* Two training files with the same images: a copy stands in another one's place. */
+static void compare_parts(const struct reading *reading, struct dataset *data) {
+    for (int i = 1; i < reading->edition->training_files; i++)
+        for (int k = 0; k < i; k++) {
+            const struct part *a = &reading->parts[k], *b = &reading->parts[i];
+            const uint8_t *pixels = data->train.pixels;
+            if (a->records == b->records &&
+                !memcmp(pixels + a->first * IMAGE, pixels + b->first * IMAGE, (size_t)a->records * IMAGE))
+                note_add(data, "%s and %s hold the same images: is one a copy in another file's place?",
+                         a->path, b->path);
+        }
+}
+
 static enum status read_all(const char *folder, struct reading *reading, struct dataset *data) {
     const struct edition *edition = reading->edition;
     int64_t counts[2] = {0, 0};
@@ -171,7 +193,9 @@ static enum status read_all(const char *folder, struct reading *reading, struct 
     STATUS_TRY(read_names(folder, edition, data));
     STATUS_TRY(images_allocate(&data->train, counts[0], cifar_shape, folder));
     STATUS_TRY(images_allocate(&data->test, counts[1], cifar_shape, folder));
-    return parallel_run(reading->count, read_part, reading);
+    STATUS_TRY(parallel_run(reading->count, read_part, reading));
+    compare_parts(reading, data);
+    return STATUS_OK;
 }
 
 static enum status read_edition(const char *folder, const struct edition *edition, struct dataset *data) {

@@ -11,6 +11,7 @@
 #include "datasets/content.h"
 #include "datasets/format.h"
 #include "datasets/source.h"
+#include "engine/base/printable.h"
 
 #define FASHION_FOLDER "/usr/share/datasets/fashion-mnist" /* Debian's package dataset-fashion-mnist */
 
@@ -33,22 +34,8 @@ static void name_of_folder(const char *folder, char out[64]) {
     char *real = realpath(folder, NULL);
     const char *path = real ? real : folder;
     const char *slash = strrchr(path, '/');
-    snprintf(out, 64, "%s", slash && slash[1] ? slash + 1 : path);
+    text_printable(out, 64, slash && slash[1] ? slash + 1 : path);
     free(real);
-    size_t length = strlen(out);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)out[i] < ' ' || out[i] == 127)
-            out[i] = '?';
-    /* A character of UTF-8 that was cut in two is left out whole. */
-    size_t start = length;
-    while (start > 0 && ((unsigned char)out[start - 1] & 0xC0) == 0x80)
-        start--;
-    if (start > 0 && (unsigned char)out[start - 1] >= 0xC0) {
-        unsigned char lead = (unsigned char)out[start - 1];
-        size_t needs = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-        if (length - (start - 1) < needs)
-            out[start - 1] = 0;
-    }
 }
 
 /* Say what was found in a folder that holds no data set. */

@@ -1,5 +1,6 @@
 #include "datasets/format.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "datasets/source.h"
+#include "engine/base/printable.h"
 
 char *folder_path(const char *folder, const char *name) {
     char *path = NULL;
@@ -39,6 +41,17 @@ enum status folder_find(const char *folder, const char *const *names, char **pat
         free(candidate);
     }
     return seen;
+}
+
+const char *folder_near(const char *folder, const char *word, const char *other, char out[NEAR_SIZE]) {
+    *out = 0;
+    DIR *listing = opendir(folder);
+    for (const struct dirent *entry; listing && !*out && (entry = readdir(listing));)
+        if (*entry->d_name != '.' && strcasestr(entry->d_name, word) && strcasestr(entry->d_name, other))
+            snprintf(out, NEAR_SIZE, "; there is %.90s, which is another name", entry->d_name);
+    if (listing)
+        closedir(listing);
+    return out;
 }
 
 enum status images_allocate(struct image_set *set, int64_t count, struct shape shape, const char *where) {
@@ -98,9 +111,8 @@ static int cut_lines(char *text, const char **lines, int most) {
         line += strspn(line, " \t");
         for (size_t n = strlen(line); n != 0 && (line[n - 1] == ' ' || line[n - 1] == '\t'); n--)
             line[n - 1] = 0;
-        for (char *c = line; *c; c++)
-            if ((unsigned char)*c < ' ' || *c == 127)
-                *c = '?'; /* names are shown on terminals */
+        char clean[256]; /* names are shown on terminals */
+        memcpy(line, clean, text_printable(clean, sizeof clean, line) + 1);
         if (*line && count++ < most)
             lines[count - 1] = line;
     }
@@ -124,7 +136,7 @@ enum status names_read(struct dataset *data, const char *path, int expected) {
         status = status_fail(STATUS_BAD_INPUT, "%s is not a list of class names: it holds bytes of 0", path);
     if (status == STATUS_OK) {
         text[got] = 0;
-        int count = cut_lines(text, lines, MOST_NAMES);
+        int count = cut_lines(text + (strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0), lines, MOST_NAMES);
         if (expected ? count != expected : count < 2 || count > MOST_NAMES)
             status = expected ? status_fail(STATUS_BAD_INPUT, "%s holds %d class names; %d are expected",
                                             path, count, expected)
@@ -139,12 +151,13 @@ enum status names_read(struct dataset *data, const char *path, int expected) {
 }
 
 void note_add(struct dataset *data, const char *format, ...) {
-    char line[1024], *longer = NULL;
+    char line[1024], clean[1024], *longer = NULL;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    if (asprintf(&longer, "%swarning: %s\n", data->notes ? data->notes : "", line) < 0)
+    text_printable(clean, sizeof clean, line);
+    if (asprintf(&longer, "%swarning: %s\n", data->notes ? data->notes : "", clean) < 0)
         return;
     free(data->notes);
     data->notes = longer;

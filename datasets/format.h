@@ -9,6 +9,11 @@
  * seen. */
 enum status folder_find(const char *folder, const char *const *names, char **path);
 
+/* For the sentence about a file that is not there: an entry of `folder` whose name holds both words, in any
+ * case, as "; there is ..."; "" when there is none. Returns out. */
+enum { NEAR_SIZE = 128 };
+const char *folder_near(const char *folder, const char *word, const char *other, char out[NEAR_SIZE]);
+
 /* folder/name, to be freed; NULL when there is no memory. */
 char *folder_path(const char *folder, const char *name);
 

@@ -184,11 +184,15 @@ static enum status pair_body(void *context, int which) {
 
 static enum status find_file(const char *folder, int which, int kind, char **path) {
     enum status status = folder_find(folder, file_names[which][kind], path);
-    if (status == STATUS_NOT_FOUND)
-        return status_fail(STATUS_NOT_FOUND, "%s holds no file of %s %s; tried %s, %s, %s, %s", folder,
-                           which == 0 ? "training" : "test", kind == 0 ? "images" : "labels",
-                           file_names[which][kind][0], file_names[which][kind][1], file_names[which][kind][2],
-                           file_names[which][kind][3]);
+    if (status == STATUS_NOT_FOUND) {
+        const char *const *names = file_names[which][kind];
+        char near[NEAR_SIZE];
+        return status_fail(
+            STATUS_NOT_FOUND, "%s holds no file of %s %s; tried %s, %s, %s, %s%s", folder,
+            which == 0 ? "training" : "test", kind == 0 ? "images" : "labels", names[0], names[1], names[2],
+            names[3],
+            folder_near(folder, which == 0 ? "train" : "t10k", kind == 0 ? "image" : "label", near));
+    }
     return status;
 }
 

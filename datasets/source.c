@@ -289,7 +289,25 @@ const char *source_looks_like(const unsigned char *bytes, size_t size) {
         return " (it looks like a pointer of git-lfs: fetch the file itself)";
     if (size >= 4 && !memcmp(bytes, "PK\3\4", 4))
         return " (it is a zip archive: unpack it and give the folder)";
-    if (size >= 8 && !memcmp(bytes, "\x89PNG\r\n\x1a\n", 8))
-        return " (it is a PNG picture)";
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *words;
+    } kinds[] = {
+        {"\x1f\x8b", 2, " (it is compressed twice with gz: expand it once)"},
+        {"BZh", 3, " (it is compressed with bzip2: expand it with bunzip2)"},
+        {"\xfd"
+         "7zXZ",
+         5, " (it is compressed with xz: expand it with unxz)"},
+        {"\x28\xb5\x2f\xfd", 4, " (it is compressed with zstd: expand it with unzstd)"},
+        {"7z\xbc\xaf\x27\x1c", 6, " (it is a 7z archive: unpack it and give the folder)"},
+        {"\x93NUMPY", 6, " (it is an array of NumPy)"},
+        {"\x89HDF", 4, " (it is an HDF5 file)"},
+        {"\x89PNG\r\n\x1a\n", 8, " (it is a PNG picture)"},
+        {"\xff\xd8\xff", 3, " (it is a JPEG picture)"},
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (size >= kinds[k].size && !memcmp(bytes, kinds[k].bytes, kinds[k].size))
+            return kinds[k].words;
     return "";
 }

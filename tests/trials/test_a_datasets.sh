@@ -158,6 +158,12 @@ if [ $trains = yes ]; then
         [ -n "$control" ] && [ "$(result $f)" = "$control" ] || fail "$f does not train as its control: $(result $f), $control"
     done
 fi
+copy ok/gz a2/gz_twice; gzip -nc ok/gz/$IM.gz >a2/gz_twice/$IM.gz
+refuse a2/gz_twice $IM.gz 'compressed twice'
+copy ok/plain a2/xz; printf '\xfd7zXZ\0\0\4' >a2/xz/$IM; cat ok/plain/$IM >>a2/xz/$IM
+refuse a2/xz $IM 'compressed with xz'
+copy ok/cifar10 a2/tab_and_less; poke a2/tab_and_less/data_batch_3.bin 0 '\x09<b' # a label and pixels, no web page
+accept a2/tab_and_less '1000 of 32x32x3'
 copy ok/cifar10 a2/tar; tar cf a2/tar/data_batch_1.bin ok/plain/$IM
 refuse a2/tar data_batch_1.bin 'tar archive'
 
@@ -212,6 +218,9 @@ copy ok/plain a8/train_labels_for_test
 idx_images $N 77 28 >a8/train_labels_for_test/$TIM; cp ok/plain/$LA a8/train_labels_for_test/$TLA
 accept a8/train_labels_for_test warning: 'test labels are byte for byte'
 
+copy ok/cifar10 a8/batch_twice; cp ok/cifar10/data_batch_2.bin a8/batch_twice/data_batch_5.bin
+accept a8/batch_twice warning: data_batch_2.bin data_batch_5.bin 'the same images'
+
 # ---- A9: there, but not reachable
 copy ok/gz 'a9/with space/mnist'
 accept 'a9/with space/mnist' 'mnist (idx)'
@@ -227,6 +236,10 @@ accept a9/links '200 of 28x28x1'
 mkdir a9/dots
 for f in ok/plain/*; do cp "$f" a9/dots/"$(basename "${f/-idx/.idx}")"; done
 accept a9/dots '200 of 28x28x1'
+mkdir a9/upper; for f in ok/plain/*; do cp "$f" a9/upper/; done; mv a9/upper/$LA a9/upper/${LA^^}
+refuse a9/upper 'training labels' "there is ${LA^^}"
+copy ok/plain a9/part; mv a9/part/$IM "a9/part/$IM (1)"
+refuse a9/part "there is $IM (1)"
 refuse a9/broken 'broken link' ../nowhere/
 refuse a9/loop $IM
 refuse a9/empty 'empty folder' $IM data_batch_1.bin
@@ -257,6 +270,13 @@ elif caps=(setpriv --bounding-set=-dac_override,-dac_read_search) && ! "${caps[@
 else
     echo 'not tried here: files that may not be read (setpriv is missing or lacks the right)'
 fi
+
+# ---- names of classes, and folders, as they come
+copy ok/plain a9/names; { printf '\xef\xbb\xbfnought\r\n'; printf 'c\xff\x1b%s\n' 1 2 3 4 5 6 7 8 9; } >a9/names/classes.txt
+accept a9/names ' 0  nought ' ' 1  c??1 '
+odd=$'a9/folder\x9bof\xe2\x80\xaenames' # a control of eight bits, and a mark that turns the writing
+copy a9/names "$odd"; cp ok/gz/$IM.gz "$odd"
+accept "$odd" 'folder?of?names (idx)' 'folder?of?names/'$IM.gz
 
 # ---- plain and compressed side by side: one is read, and it is said which
 copy ok/plain a9/twice; gzip -nk a9/twice/$IM
