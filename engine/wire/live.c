@@ -68,7 +68,9 @@ static enum status make_parents(const char *path) {
             continue;
         char kept = *s;
         *s = 0;
-        if (mkdir(part, 0700) != 0 && errno != EEXIST)
+        if (mkdir(part, 0700) == 0)
+            chmod(part, 0700); /* the umask may have taken bits */
+        else if (errno != EEXIST)
             return status_fail(STATUS_IO, "%s: can't make this folder: %s", part, strerror(errno));
         *s = kept;
         if (!kept)
@@ -79,10 +81,15 @@ static enum status make_parents(const char *path) {
 /* Open the folder NAME inside `parent`, ours alone; `shown` is its path for messages. */
 static enum status open_own(int parent, const char *name, const char *shown, bool create, mode_t forbidden,
                             int *out) {
+    int why = 0; /* it could not be made */
     if (create && mkdirat(parent, name, 0700) == 0)
         fchmodat(parent, name, 0700, 0); /* the umask may have taken bits */
+    else if (create && errno != EEXIST)
+        why = errno;
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
+        if (errno == ENOENT && why)
+            return status_fail(STATUS_IO, "%s: can't make this folder: %s", shown, strerror(why));
         if (errno == ENOENT)
             return status_fail(STATUS_NOT_FOUND, "%s: there is no such folder", shown);
         if (errno == ELOOP || errno == ENOTDIR)
