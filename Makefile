@@ -161,9 +161,10 @@ $(BIN): $(CLI_OBJ) $(LIB)
 $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(TEST_OBJ) $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
-# some targets read what belongs to a command, or show a run that is made up
+# some targets read what belongs to a command, show a run that is made up, or compare events
 $(B)/tests/fuzz/fuzz_lesson: $(addprefix $(B)/,cli/lesson_run.o cli/lesson_figures.o tests/support/stream.o)
 $(B)/tests/fuzz/fuzz_script: $(B)/cli/script.o
+$(B)/tests/fuzz/fuzz_event: $(B)/tests/support/events.o
 $(B)/tests/fuzz/fuzz_terminal: $(B)/tests/support/stream.o
 # the program with calls that can be made to fail (tests/faults/inject.c)
 FAULTS := $(B)/towerscope-faults

@@ -8,6 +8,7 @@
 
 #include "engine/base/printable.h"
 #include "engine/wire/fields.h"
+#include "engine/wire/quick.h"
 
 /* ---- encoding */
 
@@ -296,7 +297,7 @@ static enum status decode_object(const json_t *object, struct arena *arena, stru
     return STATUS_OK;
 }
 
-enum status event_decode(const char *line, size_t length, struct arena *arena, struct event *out) {
+enum status event_decode_json(const char *line, size_t length, struct arena *arena, struct event *out) {
     if (length > WIRE_LINE_MAX)
         return status_fail(STATUS_BAD_INPUT, "a line of %zu bytes; a line has at most %d", length,
                            WIRE_LINE_MAX);
@@ -308,4 +309,9 @@ enum status event_decode(const char *line, size_t length, struct arena *arena, s
                                                 : status_fail(STATUS_BAD_INPUT, "not a JSON object");
     json_decref(object);
     return status;
+}
+
+enum status event_decode(const char *line, size_t length, struct arena *arena, struct event *out) {
+    return event_decode_quick(line, length, arena, out) ? STATUS_OK
+                                                        : event_decode_json(line, length, arena, out);
 }

@@ -17,4 +17,8 @@ enum status event_encode(const struct event *event, struct arena *arena, char **
  * EVENT_NONE. STATUS_BAD_INPUT: no JSON object, no "event", a field of the wrong type, a line too long. */
 enum status event_decode(const char *line, size_t length, struct arena *arena, struct event *out);
 
+/* The same without the short way for lines as event_encode writes them (quick.h), which it is the measure of.
+ */
+enum status event_decode_json(const char *line, size_t length, struct arena *arena, struct event *out);
+
 #endif

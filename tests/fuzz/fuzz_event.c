@@ -1,11 +1,13 @@
 /* The reader of a stream's lines, and the fold of what they say: any bytes give a state that holds together,
- * and what was read once is written and read again as it is. */
+ * what was read once is written and read again as it is, and both ways to read a line give the same. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/wire/codec.h"
+#include "engine/wire/quick.h"
 #include "engine/wire/state.h"
+#include "tests/support/events.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,6 +22,20 @@ static void check_round_trip(const struct event *event, struct arena *arena) {
         event_encode(&back, arena, &second, &again) != STATUS_OK || again != length ||
         memcmp(first, second, length) != 0)
         abort();
+}
+
+/* The short way gives what the long one does, or nothing. In memory of the line's own size, so that a read
+ * beyond its end is seen. */
+static void check_both_ways(const uint8_t *data, size_t length, struct arena *arena) {
+    struct event quick, json;
+    char *line = malloc(length);
+    if (!line)
+        return;
+    memcpy(line, data, length);
+    if (event_decode_quick(line, length, arena, &quick) &&
+        (event_decode_json(line, length, arena, &json) != STATUS_OK || !events_equal(&quick, &json, NULL)))
+        abort();
+    free(line);
 }
 
 static void check_state(const struct run_state *state) {
@@ -46,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const uint8_t *newline = memchr(data + at, '\n', size - at);
         size_t length = newline ? (size_t)(newline - (data + at)) + 1 : size - at;
         struct event event;
+        check_both_ways(data + at, length, &arena);
         if (event_decode((const char *)data + at, length, &arena, &event) == STATUS_OK) {
             check_round_trip(&event, &arena);
             if (state_apply(state, &event) != STATUS_OK)

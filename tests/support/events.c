@@ -139,7 +139,7 @@ struct event events_step(int64_t seq, int64_t step, int towers, struct arena *ar
 static bool same_real(double a, double b) {
     if (wire_is_unknown(a) || wire_is_unknown(b))
         return wire_is_unknown(a) && wire_is_unknown(b);
-    return a == b || (isnan(a) && isnan(b));
+    return !memcmp(&a, &b, sizeof a) || (isnan(a) && isnan(b));
 }
 
 static const char *difference(const struct field *fields, const void *a, const void *b) {
