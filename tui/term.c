@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <termios.h>
 #include <time.h>
@@ -272,6 +273,15 @@ static void set_modes(void) {
     take_suspend_key();
 }
 
+/* ncurses asks for the size before it takes SIGWINCH: a window that changed in between would keep its first
+ * size. */
+static void take_size(void) {
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0 &&
+        (size.ws_row != LINES || size.ws_col != COLS))
+        resizeterm(size.ws_row, size.ws_col);
+}
+
 enum status term_open(const struct preferences *preferences) {
     STATUS_TRY(term_check());
     /* Only characters: a decimal point stays a point. */
@@ -316,6 +326,7 @@ enum status term_open(const struct preferences *preferences) {
     sigaddset(&block, SIGTSTP);
     sigaddset(&block, SIGCONT);
     sigprocmask(SIG_BLOCK, &block, &term.waiting_mask);
+    take_size();
     return STATUS_OK;
 }
 
