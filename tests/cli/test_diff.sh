@@ -69,7 +69,7 @@ grep -qE '^crashed +crashed +[0-9]+ ' out || fail "a crashed run: $(cat out)"
 grep -qE '^empty +empty +- +- +- ' out || fail "an empty run: $(cat out)"
 grep -q 'hidden\|not-a-run' out && fail "what is no run is listed"
 truncate -s 5G runs/empty/events.jsonl # holes; only the end is looked at
-expect 0 'empty' timeout 10 "$TOWERSCOPE" ls
+expect 0 'empty' timeout 100 "$TOWERSCOPE" ls
 mkdir "$TEST_TMP/bad"
 mkdir "$TEST_TMP/bad/$(printf 'x\033[31m')"
 : >"$TEST_TMP/bad/$(printf 'x\033[31m')/events.jsonl"

@@ -8,7 +8,7 @@ fail() { echo "FAILED: $*"; failed=1; }
 expect() {
     local code=$1 words=$2
     shift 2
-    timeout 60 "$TOWERSCOPE" "$@" >out 2>err </dev/null
+    timeout 200 "$TOWERSCOPE" "$@" >out 2>err </dev/null
     local rc=$?
     [ $rc = "$code" ] || fail "$*: exit $rc, not $code: $(cat err)"
     cat out err | grep -qF -- "$words" || fail "$*: \"$words\" is not in: $(cat err)"

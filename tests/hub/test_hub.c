@@ -21,6 +21,8 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/events.h"
 
+static const double LIMIT = 100; /* seconds */
+
 static char folder[400];
 static struct live_run run;
 static struct hub *hub;
@@ -126,10 +128,10 @@ static bool take(struct watcher *w) {
     return any;
 }
 
-/* Take until `done` or 10 s are over. */
+/* Take until `done`, or until LIMIT is over: what is waited for comes at once on a machine that has time. */
 #define TAKE_UNTIL(w, done)                                                                                  \
     do {                                                                                                     \
-        double end_ = clock_seconds() + 10;                                                                  \
+        double end_ = clock_seconds() + LIMIT;                                                               \
         for (take(w); !(done); take(w)) {                                                                    \
             if (clock_seconds() > end_)                                                                      \
                 fail_msg("waited in vain for %s", #done);                                                    \
@@ -168,12 +170,13 @@ static void everybody_gets_the_whole_stream(void **context) {
     assert_int_equal(early.steps, 4000);
     assert_int_equal(late.steps, 4000);
     assert_int_equal(client_state(early.client), CLIENT_LIVE);
-    /* it keeps up when it reads */
+    /* it keeps up when it reads; at most the end of what it missed is still to come */
+    int64_t gaps = early.gaps;
     for (int64_t i = 0; i < 20; i++) {
         emit_note("a", true);
         TAKE_UNTIL(&early, early.last_seq == 4001 + i);
     }
-    assert_true(early.gaps <= 4);
+    assert_true(early.gaps <= gaps + 1);
     client_close(early.client);
     client_close(late.client);
 }
@@ -235,7 +238,7 @@ static void commands_reach_the_trainer_and_are_answered(void **context) {
     TAKE_UNTIL(&ctl, client_state(ctl.client) == CLIENT_LIVE);
     assert_int_equal(client_send(ctl.client, "pause", WIRE_UNKNOWN_INT, id), STATUS_OK);
     struct pollfd polled = {.fd = hub_command_fd(hub), .events = POLLIN};
-    assert_int_equal(poll(&polled, 1, 10000), 1);
+    assert_int_equal(poll(&polled, 1, (int)(1000 * LIMIT)), 1);
     assert_true(hub_take(hub, 0, &command) && command.kind == COMMAND_PAUSE);
     assert_string_equal(command.from, "ctl");
     emit_steps(1, 10, true);
@@ -310,14 +313,10 @@ static int open_descriptors(void) {
     return count;
 }
 
-static const char *status_answer(double seconds) {
+static const char *status_answer(void) {
     static struct watcher ctl;
     ctl = watch_as("ctl", false, true);
-    double end = clock_seconds() + seconds;
-    while (client_state(ctl.client) != CLIENT_LIVE && clock_seconds() < end) {
-        take(&ctl);
-        poll(NULL, 0, 1);
-    }
+    TAKE_UNTIL(&ctl, client_state(ctl.client) == CLIENT_LIVE);
     assert_int_equal(client_send(ctl.client, "status", WIRE_UNKNOWN_INT, NULL), STATUS_OK);
     TAKE_UNTIL(&ctl, ctl.status[0]);
     client_close(ctl.client);
@@ -355,14 +354,15 @@ static void bad_clients_do_no_harm(void **context) {
     }
     emit_steps(1, 5000, true);
     TAKE_UNTIL(&good, good.last_seq == 5000);
-    assert_non_null(strstr(status_answer(5), "step 5000"));
+    assert_non_null(strstr(status_answer(), "step 5000"));
     for (int i = 0; i < count; i++)
         close(fds[i]);
     client_close(good.client);
-    double end = clock_seconds() + 10;
-    while (open_descriptors() > before && clock_seconds() < end)
+    double end = clock_seconds() + LIMIT;
+    int left;
+    while ((left = open_descriptors()) > before && clock_seconds() < end)
         poll(NULL, 0, 20);
-    assert_true(open_descriptors() <= before);
+    assert_true(left <= before);
 }
 
 static void the_number_of_clients_has_a_limit(void **context) {
@@ -373,8 +373,8 @@ static void the_number_of_clients_has_a_limit(void **context) {
     /* those that do not say who they are make room */
     for (int i = 0; i < MORE; i++)
         assert_true((fds[i] = bad_connect(&run)) >= 0);
-    assert_non_null(status_answer(5));
-    assert_true(bad_closed(fds[0], 5));
+    assert_non_null(status_answer());
+    assert_true(bad_closed(fds[0], LIMIT));
     for (int i = 0; i < MORE; i++)
         close(fds[i]);
     /* those that do, don't: the next is refused with a reason */
@@ -382,20 +382,20 @@ static void the_number_of_clients_has_a_limit(void **context) {
     for (int i = 0; i < MORE; i++) {
         assert_true((fds[i] = bad_connect(&run)) >= 0);
         bad_greet(fds[i], WIRE_PROTOCOL, "console", false);
-        assert_true(bad_line(fds[i], line, sizeof line, 5));
+        assert_true(bad_line(fds[i], line, sizeof line, LIMIT));
         if (strstr(line, "attached already")) {
             refused++;
             continue;
         }
         assert_non_null(strstr(line, "\"hello\""));
         bad_say(fds[i], "{\"command\":\"status\",\"id\":\"1\"}\n"); /* its answer: the greeting is read */
-        assert_true(bad_line(fds[i], line, sizeof line, 5));
+        assert_true(bad_line(fds[i], line, sizeof line, LIMIT));
     }
     /* one that has just left may still be counted */
     assert_true(refused == MORE - MOST || refused == MORE - MOST + 1);
     for (int i = 0; i < MORE; i++)
         close(fds[i]);
-    assert_non_null(status_answer(5));
+    assert_non_null(status_answer());
 }
 
 static void silent_and_babbling_clients_are_dropped(void **context) {
@@ -405,11 +405,11 @@ static void silent_and_babbling_clients_are_dropped(void **context) {
     assert_true(babbler >= 0 && silent >= 0);
     for (int i = 0; i < 10; i++)
         bad_say(babbler, "what?\n");
-    assert_true(bad_line(babbler, line, sizeof line, 5)); /* hello */
-    assert_true(bad_line(babbler, line, sizeof line, 5));
+    assert_true(bad_line(babbler, line, sizeof line, LIMIT)); /* hello */
+    assert_true(bad_line(babbler, line, sizeof line, LIMIT));
     assert_non_null(strstr(line, "no line of a client"));
-    assert_true(bad_closed(babbler, 5));
-    assert_true(bad_closed(silent, 8));
+    assert_true(bad_closed(babbler, LIMIT));
+    assert_true(bad_closed(silent, LIMIT));
     close(babbler);
     close(silent);
 }
@@ -421,15 +421,15 @@ static void another_protocol_may_only_save_and_stop(void **context) {
     int console = bad_connect(&run), ctl = bad_connect(&run);
     bad_greet(console, WIRE_PROTOCOL + 1, "console", true);
     bad_greet(ctl, WIRE_PROTOCOL + 1, "ctl", false);
-    assert_true(bad_line(console, line, sizeof line, 5));
+    assert_true(bad_line(console, line, sizeof line, LIMIT));
     assert_non_null(strstr(line, "\"protocol\":1,\"version\":\"" TOWERSCOPE_VERSION "\""));
-    assert_true(bad_closed(console, 4));
-    assert_true(bad_line(ctl, line, sizeof line, 5));
+    assert_true(bad_closed(console, LIMIT));
+    assert_true(bad_line(ctl, line, sizeof line, LIMIT));
     bad_say(ctl, "{\"command\":\"towers 4\",\"id\":\"1\"}\n");
-    assert_true(bad_line(ctl, line, sizeof line, 5));
+    assert_true(bad_line(ctl, line, sizeof line, LIMIT));
     assert_non_null(strstr(line, "refused"));
     bad_say(ctl, "{\"command\":\"save\",\"id\":\"2\"}\n");
-    assert_true(bad_line(ctl, line, sizeof line, 5));
+    assert_true(bad_line(ctl, line, sizeof line, LIMIT));
     assert_non_null(strstr(line, "pending"));
     assert_true(hub_take(hub, 0, &command) && command.kind == COMMAND_SAVE);
     close(console);
@@ -448,7 +448,7 @@ static void a_client_says_what_to_do_about_another_version(void **context) {
     struct watcher w = watch_as("console", false, false);
     take(&w);
     struct pollfd polled = {.fd = listener, .events = POLLIN};
-    assert_int_equal(poll(&polled, 1, 5000), 1);
+    assert_int_equal(poll(&polled, 1, (int)(1000 * LIMIT)), 1);
     int peer = accept(listener, NULL, NULL);
     static const char hello[] =
         "{\"event\":\"hello\",\"protocol\":2,\"version\":\"7.5\",\"shape\":[1],\"run\":\"x\"}\n";
@@ -478,11 +478,11 @@ static void the_socket_is_made_again(void **context) {
     char command[700];
     snprintf(command, sizeof command, "rm -rf '%s/state'", folder);
     assert_int_equal(system(command), 0);
-    double end = clock_seconds() + 10;
-    while (!exists("sock") && clock_seconds() < end)
+    double end = clock_seconds() + LIMIT;
+    while (!(exists("sock") && exists("run")) && clock_seconds() < end)
         poll(NULL, 0, 10);
     assert_true(exists("sock") && exists("run"));
-    assert_non_null(status_answer(5));
+    assert_non_null(status_answer());
     emit_note("the old connection stands", true);
     TAKE_UNTIL(&w, w.last_seq == 1);
     client_close(w.client);

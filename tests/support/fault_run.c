@@ -24,7 +24,7 @@
 enum { SIDE = 6, IMAGES = 50, STEPS = 5 };
 
 /* Seconds after which a run that goes on is told to end, and after which it hangs. */
-static const double PATIENCE = 20, HANG = 60;
+static const double PATIENCE = 60, HANG = 200;
 
 static char folder[600]; /* of all runs */
 static char model_path[700];

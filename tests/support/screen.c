@@ -71,10 +71,24 @@ static void print_difference(const char *wanted, const char *found) {
     }
 }
 
+static void golden_path(const char *name, char *path, size_t size) {
+    const char *source = getenv("SOURCE");
+    snprintf(path, size, "%s/tests/tui/golden/%s.txt", source ? source : ".", name);
+}
+
+bool screen_is(const char *name, const char *text) {
+    char path[1024];
+    golden_path(name, path, sizeof path);
+    char *wanted = read_file(path);
+    bool same = wanted && !strcmp(wanted, text);
+    free(wanted);
+    return same;
+}
+
 bool screen_is_golden(const char *name, const char *text) {
     char path[1024];
-    const char *source = getenv("SOURCE"), *generate = getenv("GENERATE");
-    snprintf(path, sizeof path, "%s/tests/tui/golden/%s.txt", source ? source : ".", name);
+    const char *generate = getenv("GENERATE");
+    golden_path(name, path, sizeof path);
     if (generate && !strcmp(generate, "1")) {
         FILE *file = fopen(path, "w");
         if (!file) {

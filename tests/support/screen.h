@@ -9,7 +9,10 @@
 /* A scene as text, in memory of the caller (free it). NULL when there is no memory. */
 char *screen_text(const struct canvas *canvas);
 
-/* Whether `text` is the golden screen NAME; prints both where they differ. */
+/* Whether `text` is the golden screen NAME. */
+bool screen_is(const char *name, const char *text);
+
+/* The same; prints both where they differ. */
 bool screen_is_golden(const char *name, const char *text);
 
 #endif

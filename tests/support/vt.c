@@ -18,6 +18,9 @@
 #include "engine/base/clock.h"
 #include "tui/canvas.h"
 
+/* A limit's seconds are those of a machine that has time: one with much else to do gets ten times as long. */
+static const double PATIENCE = 10;
+
 struct vt {
     int master, slave, rows, cols;
     pid_t pid;
@@ -213,6 +216,7 @@ bool vt_shows(const struct vt *vt, const char *text) {
 }
 
 static bool wait_text(struct vt *vt, const char *text, double seconds, bool wanted) {
+    seconds *= PATIENCE;
     double until = clock_seconds() + seconds;
     while (vt_shows(vt, text) != wanted) {
         double left = until - clock_seconds();
@@ -256,7 +260,7 @@ void vt_signal(struct vt *vt, int number) {
 }
 
 bool vt_wait_exit(struct vt *vt, double seconds, int *status) {
-    double until = clock_seconds() + seconds;
+    double until = clock_seconds() + PATIENCE * seconds;
     for (;;) {
         look_for_end(vt);
         if (vt->ended)

@@ -1,6 +1,7 @@
 /* A program in a pseudo-terminal of its own, its screen kept by libvterm: what a person would see, and
  * whether the terminal is as it was afterwards. Nothing sleeps: everything waits for what it is asked about,
- * with a limit. */
+ * with a limit: as many seconds as a machine needs that has time for it, and ten times as many on one that has
+ * not. */
 #ifndef TOWERSCOPE_TESTS_SUPPORT_VT_H
 #define TOWERSCOPE_TESTS_SUPPORT_VT_H
 

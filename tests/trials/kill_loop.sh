@@ -16,7 +16,7 @@ kill_loop() {
         "$TOWERSCOPE" train killed "${options[@]}" --checkpoint-every 2 --steps 100000000 "${how[@]}" >killed.out 2>killed.err </dev/null &
         pid=$!
         # a random moment is the matter here: of the beginning, or after a save
-        for ((wait = 0; i % 3 && wait < 500; wait++)); do
+        for ((wait = 0; i % 3 && wait < 5000; wait++)); do
             grep -qs '^....-..-.. .* saved ' killed.out && break
             sleep 0.02
         done

@@ -15,7 +15,7 @@ fail() {
 trains=no
 "$TOWERSCOPE" --help | grep -qE '^ +train ' && trains=yes
 train() { # FOLDER
-    timeout 60 "$TOWERSCOPE" train --data "$1" --model softmax --towers 2 --batch 64 --steps 3 --seed 1 --runs runs
+    timeout 200 "$TOWERSCOPE" train --data "$1" --model softmax --towers 2 --batch 64 --steps 3 --seed 1 --runs runs
 }
 
 # The folder is taken; what check prints has the given words.
@@ -42,7 +42,7 @@ refused_by() { # FOLDER COMMAND... -- WORD...
     done
     shift
     # Seconds of computing, not by the clock, which runs on while other tests have the processor.
-    out=$(timeout 60 bash -c 'TIMEFORMAT="%U + %S"; { time "$@" 2>&3; } 2>refused.time' - "${command[@]}" 3>&1 >refused.out)
+    out=$(timeout 200 bash -c 'TIMEFORMAT="%U + %S"; { time "$@" 2>&3; } 2>refused.time' - "${command[@]}" 3>&1 >refused.out)
     rc=$?
     case $rc in
     1 | 3 | 4) ;;

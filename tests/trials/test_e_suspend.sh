@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # E5: ^Z, fg, STOP and CONT from outside, and attaching again at another size, in a shell in tmux and in screen.
-# test-timeout: 150, test-skip-under: thread
+# test-timeout: 300, test-skip-under: thread
 set -u
 cd "$TEST_TMP" || exit 1
 command -v tmux >/dev/null || { echo "tmux is not installed"; exit 77; }
@@ -19,7 +19,7 @@ keys() { t send-keys -t shop "$@"; }
 # Wait for a line of the screen that matches, ten looks a second.
 shows() { # PATTERN WHAT
     local i
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 600; i++)); do
         shot | grep -q -- "$1" && return 0
         sleep 0.1
     done
@@ -30,7 +30,7 @@ step() { "$TOWERSCOPE" ctl shop status --json | sed 's/.*"step":\([0-9]*\).*/\1/
 goes_on() { # WHAT
     local first i
     first=$(step)
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 600; i++)); do
         [ "$(step)" -gt "$first" ] && return 0
         sleep 0.1
     done
@@ -51,7 +51,8 @@ grep -q ' icanon' before && grep -q ' echo ' before || fail "the control: the sh
 keys clear Enter
 keys "\"$TOWERSCOPE\" attach shop" Enter
 shows 'gradient norm' 'the console at 120x40'
-console=$(pgrep -n -f "attach shop")
+console=$(t display-message -p -t shop '#{pane_pid}') # or what it started, and so on
+while child=$(pgrep -P "$console"); do console=$child; done
 stty -a -F "$(t display-message -p -t shop '#{pane_tty}')" 2>/dev/null >during
 grep -q ' -icanon' during || fail "the control: the console's own modes differ"
 
@@ -81,7 +82,7 @@ shows 'gradient norm' 'the first screen again'
 # Attached again at another size: tmux makes the window as large as the client that looks at it.
 t resize-window -t shop -x 60 -y 20
 shows 'loss' '60x20'
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
     shot | grep -q 'gradient norm' || break
     sleep 0.1
 done
@@ -96,7 +97,7 @@ shows 'gradient norm' 'back at 120x40'
 printf '\033[5;5Hrubbish-of-another' >"$(t display-message -p -t shop '#{pane_tty}')"
 shows 'rubbish-of-another' 'the control: rubbish is seen'
 keys C-l
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
     shot | grep -q rubbish || break
     sleep 0.1
 done

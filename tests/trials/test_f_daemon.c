@@ -17,6 +17,8 @@
 #include "tests/support/bad_client.h"
 #include "tests/support/cmocka.h"
 
+static const double LIMIT = 100; /* seconds for what comes at once on a machine that has time */
+
 static char folder[300];
 
 #define RUN "\"$TOWERSCOPE\" run --detach --data generated --model softmax --lr 0.01 --eval-every 0 "
@@ -80,7 +82,7 @@ static int64_t step_of(const struct live_run *run) {
 }
 
 static void wait_for_step(const struct live_run *run, int64_t step) {
-    double end = clock_seconds() + 30;
+    double end = clock_seconds() + LIMIT;
     while (step_of(run) < step) {
         if (clock_seconds() > end)
             fail_msg("step %lld does not come", (long long)step);
@@ -89,7 +91,7 @@ static void wait_for_step(const struct live_run *run, int64_t step) {
 }
 
 static void wait_for_death(const struct live_run *run) {
-    double end = clock_seconds() + 20;
+    double end = clock_seconds() + LIMIT;
     while (lock_held(run->folder)) {
         if (clock_seconds() > end)
             fail_msg("the lock is not given back");
@@ -182,7 +184,7 @@ static void ten_without_a_name_are_ten(void **context) {
                            "[ $(ls runs | wc -l) = 10 ]"),
                      0);
     assert_int_equal(
-        shell("for i in $(seq 300); do [ $(cat runs/*/events.jsonl | grep -c run_end) = 10 ] && exit 0; "
+        shell("for i in $(seq 1000); do [ $(cat runs/*/events.jsonl | grep -c run_end) = 10 ] && exit 0; "
               "sleep 0.1; done; exit 1"),
         0);
 }
@@ -233,15 +235,16 @@ static void bad_clients_do_no_harm(void **context) {
     }
     int64_t step = step_of(&run);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(shell("\"$TOWERSCOPE\" ctl one status --timeout 10 >out"), 0);
+        assert_int_equal(shell("\"$TOWERSCOPE\" ctl one status --timeout 100 >out"), 0);
     wait_for_step(&run, step + 50);
     assert_int_equal(lock_holder(run.folder), pid);
     for (int i = 0; i < count; i++)
         close(fds[i]);
-    double end = clock_seconds() + 20;
-    while (descriptors(pid) > before && clock_seconds() < end)
+    double end = clock_seconds() + LIMIT;
+    int left;
+    while ((left = descriptors(pid)) > before && clock_seconds() < end)
         poll(NULL, 0, 50);
-    assert_true(descriptors(pid) <= before);
+    assert_true(left <= before);
     assert_int_equal(shell("[ $(wc -c <runs/one/engine.log) -lt 1100000 ]"), 0); /* F8 */
 }
 

