@@ -1,25 +1,43 @@
 #include "kernels/cpu/isa/step.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-#if defined(ISA_avx512)
+#if defined(ISA_avx512) || defined(ISA_avx2)
 #include <immintrin.h>
 #endif
 
 /* Sums and what leads to them are in double, LANES at a time. */
+#if defined(ISA_avx2)
+enum { LANES = 4 };
+#else
 enum { LANES = 8 };
+#endif
 typedef double doubles __attribute__((vector_size(LANES * 8)));
 typedef float floats_at __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef double doubles_at __attribute__((vector_size(LANES * 8), aligned(8), may_alias));
 
 #define INLINE_STEP static inline __attribute__((always_inline))
 
-/* By pointer: a vector wider than the registers of an instruction set has no agreed way to be passed. */
+/* By pointer: a vector wider than the registers of an instruction set has no agreed way to be passed. By
+ * instructions of their own, where gcc 12 goes value by value. */
 INLINE_STEP void widen(doubles *to, const float *from) {
 #if defined(ISA_avx512)
-    *to = (doubles)_mm512_cvtps_pd(_mm256_loadu_ps(from)); /* one instruction, where gcc 12 makes five */
+    *to = (doubles)_mm512_cvtps_pd(_mm256_loadu_ps(from));
+#elif defined(ISA_avx2)
+    *to = (doubles)_mm256_cvtps_pd(_mm_loadu_ps(from));
 #else
     *to = __builtin_convertvector(*(const floats_at *)from, doubles);
+#endif
+}
+
+INLINE_STEP void narrow(float *to, const doubles *from) {
+#if defined(ISA_avx512)
+    _mm256_storeu_ps(to, _mm512_cvtpd_ps((__m512d)*from));
+#elif defined(ISA_avx2)
+    _mm_storeu_ps(to, _mm256_cvtpd_ps((__m256d)*from));
+#else
+    *(floats_at *)to = __builtin_convertvector(*from, floats_at);
 #endif
 }
 
@@ -37,96 +55,109 @@ struct abreast {
     int count, tower[ABREAST];
     const float *g[ABREAST];
     double weight[ABREAST];
-    double result[ABREAST]; /* |G|^2 or G . average over the block */
+    double norm2[ABREAST], dot[ABREAST]; /* |G|^2 and G . average over the block */
 };
 
-/* sum += weight * G over one block for each of n towers in their order, G = g + decay * p, and |G|^2. */
-INLINE_STEP void add_n(struct abreast *t, const int n, const float *p, double decay, double *sum,
-                       size_t count) {
-    doubles norm[ABREAST];
+/* A block of combine: the parameters, the sum so far, and what it comes to. */
+struct combine_block {
+    const float *p;
+    double decay;
+    double *sum;
+    float *average;
+    double average_norm2;
+    size_t count;
+};
+
+/* sum += weight * G for each of n towers in their order, G = g + decay * p, and |G|^2. With `last` the sum is
+ * whole: it becomes the average, rounded, and with `dots` there is G . average. Always called with constant
+ * n, last and dots. */
+INLINE_STEP void add_n(struct abreast *t, const int n, const bool last, const bool dots,
+                       struct combine_block *b) {
+    doubles norm[ABREAST], dot[ABREAST], total[ABREAST], average_norm = {0};
     for (int k = 0; k < n; k++)
-        norm[k] = (doubles){0};
+        norm[k] = dot[k] = (doubles){0};
     size_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
-        doubles w, s = *(const doubles_at *)(sum + i);
-        widen(&w, p + i);
-        w *= decay;
+    for (; i + LANES <= b->count; i += LANES) {
+        doubles w, a, s = *(const doubles_at *)(b->sum + i);
+        widen(&w, b->p + i);
+        w *= b->decay;
 #pragma GCC unroll 4
         for (int k = 0; k < n; k++) {
-            doubles total;
-            widen(&total, t->g[k] + i);
-            total += w;
-            norm[k] += total * total;
-            s += t->weight[k] * total;
+            widen(&total[k], t->g[k] + i);
+            total[k] += w;
+            norm[k] += total[k] * total[k];
+            s += t->weight[k] * total[k];
         }
-        *(doubles_at *)(sum + i) = s;
+        if (!last) {
+            *(doubles_at *)(b->sum + i) = s;
+            continue;
+        }
+        narrow(b->average + i, &s);
+        widen(&a, b->average + i);
+        average_norm += a * a;
+#pragma GCC unroll 4
+        for (int k = 0; dots && k < n; k++)
+            dot[k] += total[k] * a;
     }
-    for (int k = 0; k < n; k++)
-        t->result[k] = sum_lanes(&norm[k]);
-    for (; i < count; i++)
+    for (int k = 0; k < n; k++) {
+        t->norm2[k] = sum_lanes(&norm[k]);
+        t->dot[k] = sum_lanes(&dot[k]);
+    }
+    b->average_norm2 = sum_lanes(&average_norm);
+    for (; i < b->count; i++) {
         for (int k = 0; k < n; k++) {
-            double total = t->g[k][i] + decay * p[i];
-            t->result[k] += total * total;
-            sum[i] += t->weight[k] * total;
+            double rest = t->g[k][i] + b->decay * b->p[i];
+            t->norm2[k] += rest * rest;
+            b->sum[i] += t->weight[k] * rest;
         }
+        if (!last)
+            continue;
+        b->average[i] = (float)b->sum[i];
+        b->average_norm2 += (double)b->average[i] * b->average[i];
+        for (int k = 0; dots && k < n; k++)
+            t->dot[k] += (t->g[k][i] + b->decay * b->p[i]) * b->average[i];
+    }
 }
 
-/* G . average of each of n towers. */
-INLINE_STEP void dot_n(struct abreast *t, const int n, const float *p, double decay, const float *average,
-                       size_t count) {
-    doubles dot[ABREAST];
-    for (int k = 0; k < n; k++)
-        dot[k] = (doubles){0};
+/* G . average of a full number of towers that came before the last ones. */
+static void dot_earlier(struct abreast *t, const struct combine_block *b) {
+    doubles dot[ABREAST] = {{0}};
     size_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
+    for (; i + LANES <= b->count; i += LANES) {
         doubles w, a;
-        widen(&w, p + i);
-        widen(&a, average + i);
-        w *= decay;
+        widen(&w, b->p + i);
+        widen(&a, b->average + i);
+        w *= b->decay;
 #pragma GCC unroll 4
-        for (int k = 0; k < n; k++) {
+        for (int k = 0; k < ABREAST; k++) {
             doubles total;
             widen(&total, t->g[k] + i);
             dot[k] += (total + w) * a;
         }
     }
-    for (int k = 0; k < n; k++)
-        t->result[k] = sum_lanes(&dot[k]);
-    for (; i < count; i++)
-        for (int k = 0; k < n; k++)
-            t->result[k] += (t->g[k][i] + decay * p[i]) * average[i];
+    for (int k = 0; k < ABREAST; k++)
+        t->dot[k] = sum_lanes(&dot[k]);
+    for (; i < b->count; i++)
+        for (int k = 0; k < ABREAST; k++)
+            t->dot[k] += (t->g[k][i] + b->decay * b->p[i]) * b->average[i];
 }
 
-static void add_towers(struct abreast *t, const float *p, double decay, double *sum, size_t count) {
+INLINE_STEP void add_last(struct abreast *t, const bool dots, struct combine_block *b) {
     switch (t->count) {
     case 4:
-        add_n(t, 4, p, decay, sum, count);
+        add_n(t, 4, true, dots, b);
         break;
     case 3:
-        add_n(t, 3, p, decay, sum, count);
+        add_n(t, 3, true, dots, b);
         break;
     case 2:
-        add_n(t, 2, p, decay, sum, count);
+        add_n(t, 2, true, dots, b);
         break;
-    default:
-        add_n(t, 1, p, decay, sum, count);
+    case 1:
+        add_n(t, 1, true, dots, b);
         break;
-    }
-}
-
-static void dot_towers(struct abreast *t, const float *p, double decay, const float *average, size_t count) {
-    switch (t->count) {
-    case 4:
-        dot_n(t, 4, p, decay, average, count);
-        break;
-    case 3:
-        dot_n(t, 3, p, decay, average, count);
-        break;
-    case 2:
-        dot_n(t, 2, p, decay, average, count);
-        break;
-    default:
-        dot_n(t, 1, p, decay, average, count);
+    default: /* none has a weight */
+        add_n(t, 0, true, dots, b);
         break;
     }
 }
@@ -144,42 +175,39 @@ static bool take_abreast(const struct combine_args *args, int *next, size_t firs
     return t->count > 0;
 }
 
-/* average = sum, rounded; returns |average|^2 */
-INLINE_STEP double round_average(const double *sum, float *average, size_t count) {
-    doubles norm = {0};
-    size_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
-        doubles a;
-        *(floats_at *)(average + i) = __builtin_convertvector(*(const doubles_at *)(sum + i), floats_at);
-        widen(&a, average + i);
-        norm += a * a;
-    }
-    double rest = sum_lanes(&norm);
-    for (; i < count; i++) {
-        average[i] = (float)sum[i];
-        rest += (double)average[i] * average[i];
-    }
-    return rest;
-}
-
 static void combine(const struct combine_args *args, size_t first, size_t count, double decay, double *norms2,
                     double *dots, double *average_norm2) {
     double sum[STEP_BLOCK] __attribute__((aligned(64)));
     for (size_t i = 0; i < count; i++)
         sum[i] = 0;
-    const float *p = (const float *)args->parameters.data + first;
-    float *average = (float *)args->average.data + first;
-    struct abreast t;
-    for (int next = 0; take_abreast(args, &next, first, &t);) {
-        add_towers(&t, p, decay, sum, count);
-        for (int k = 0; k < t.count; k++)
-            norms2[t.tower[k]] += t.result[k];
+    struct combine_block block = {.p = (const float *)args->parameters.data + first,
+                                  .decay = decay,
+                                  .sum = sum,
+                                  .average = (float *)args->average.data + first,
+                                  .count = count};
+    struct abreast t, following;
+    int next = 0;
+    take_abreast(args, &next, first, &t);
+    for (; take_abreast(args, &next, first, &following); t = following) {
+        add_n(&t, ABREAST, false, false, &block);
+        for (int k = 0; k < ABREAST; k++)
+            norms2[t.tower[k]] += t.norm2[k];
     }
-    *average_norm2 += round_average(sum, average, count);
-    for (int next = 0; args->want_dots && take_abreast(args, &next, first, &t);) {
-        dot_towers(&t, p, decay, average, count);
-        for (int k = 0; k < t.count; k++)
-            dots[t.tower[k]] += t.result[k];
+    if (args->want_dots)
+        add_last(&t, true, &block);
+    else
+        add_last(&t, false, &block);
+    *average_norm2 += block.average_norm2;
+    for (int k = 0; k < t.count; k++) {
+        norms2[t.tower[k]] += t.norm2[k];
+        if (args->want_dots)
+            dots[t.tower[k]] += t.dot[k];
+    }
+    const int last = t.count ? t.tower[0] : 0;
+    for (next = 0; args->want_dots && take_abreast(args, &next, first, &t) && t.tower[0] < last;) {
+        dot_earlier(&t, &block);
+        for (int k = 0; k < ABREAST; k++)
+            dots[t.tower[k]] += t.dot[k];
     }
 }
 
@@ -203,10 +231,11 @@ INLINE_STEP void update_elements(const struct update_block *b, size_t count, boo
             doubles v;
             widen(&v, b->velocity + i);
             m += b->momentum * v;
-            *(floats_at *)(b->velocity + i) = __builtin_convertvector(m, floats_at);
+            narrow(b->velocity + i, &m);
         }
         widen(&w, b->w + i);
-        *(floats_at *)(b->w + i) = __builtin_convertvector(w - b->rate * m, floats_at);
+        change = w - b->rate * m;
+        narrow(b->w + i, &change);
         widen(&after, b->w + i);
         change = after - w;
         change_norm += change * change;
@@ -214,7 +243,8 @@ INLINE_STEP void update_elements(const struct update_block *b, size_t count, boo
         if (has_shadow) {
             doubles s;
             widen(&s, b->shadow + i);
-            *(floats_at *)(b->shadow + i) = __builtin_convertvector(s - b->toward * (s - after), floats_at);
+            s -= b->toward * (s - after);
+            narrow(b->shadow + i, &s);
         }
     }
     double norm_rest = sum_lanes(&norm), change_rest = sum_lanes(&change_norm);
