@@ -1,12 +1,15 @@
 /* A step: load, forward, losses, backward (tower by tower, on the device's workers), then average and update.
  * At full speed a worker takes a tower through its four phases at once; a frozen step goes phase by phase. */
+#include "datasets/order.h"
 #include "engine/base/clock.h"
 #include "engine/train/internal.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
-enum { MAKE_PIECE = 8 }; /* pictures that a worker makes at a time */
+/* Pictures that are made before they are copied to the towers: few enough to be in the cache still. */
+enum { MAKE_AT_ONCE = 8 };
 
 /* What the workers read while the towers run. */
 struct work {
@@ -40,12 +43,23 @@ static enum status count_zeros(struct trainer *t, int k, struct stream *stream) 
     return STATUS_OK;
 }
 
-static enum status load_tower(struct trainer *t, struct tower *tower, struct stream *stream) {
+/* Images first .. first + images - 1 of a tower's shard to its input. */
+static enum status load_images(struct trainer *t, const struct tower *tower, int64_t first, int64_t images,
+                               struct stream *stream) {
     const struct device_handle device = t->options.device;
     size_t values = shape_size(t->options.model->input);
-    return device.ops->write(device.device, stream, net_input(tower->net, &tower->memory),
-                             t->batch->pixels + (size_t)tower->first * values,
-                             (size_t)tower->images * values);
+    struct span input = net_input(tower->net, &tower->memory);
+    size_t skipped = (size_t)first * values * (size_t)t->info.element_bytes;
+    input.data = (char *)input.data + skipped;
+    input.bytes -= skipped;
+    return device.ops->write(device.device, stream, input,
+                             t->batch->pixels + (size_t)(tower->first + first) * values,
+                             (size_t)images * values);
+}
+
+/* In host memory make_pictures() has done it. */
+static enum status load_tower(struct trainer *t, const struct tower *tower, struct stream *stream) {
+    return t->info.host_memory ? STATUS_OK : load_images(t, tower, 0, tower->images, stream);
 }
 
 static enum status losses_of_tower(struct trainer *t, struct tower *tower, struct stream *stream) {
@@ -290,30 +304,64 @@ static struct net *any_net(const struct towers *towers) {
     return net;
 }
 
-static enum status make_piece(void *context, int piece, int worker, struct stream *stream) {
-    (void)worker, (void)stream;
-    struct trainer *t = context;
-    int64_t first = (int64_t)piece * MAKE_PIECE, left = t->batch->images - first;
-    loader_make(t->loader, t->batch, first, left < MAKE_PIECE ? left : MAKE_PIECE);
-    return STATUS_OK;
-}
-
-/* The step's batch. A device in host memory computes on the processors that would make the next batch
- * meanwhile: there its workers make this one first, in pieces that whoever is free takes. All towers' time to
- * load. */
+/* The step's batch, and what each tower gets of it. */
 static enum status next_batch(struct trainer *t) {
-    const struct device_handle device = t->options.device;
     double seconds = 0, before = clock_seconds();
     STATUS_TRY(loader_next(t->loader, &t->batch, &seconds));
     t->loader_place = loader_after(&t->options.data->train, t->batch);
     STATUS_TRY(towers_shard(t->towers, &t->nets, t->batch->images));
-    if (t->info.host_memory) {
-        int pieces = (int)((t->batch->images + MAKE_PIECE - 1) / MAKE_PIECE);
-        STATUS_TRY(device.ops->each(device.device, pieces, make_piece, t));
+    if (t->info.host_memory)
         seconds = clock_seconds() - before;
-    }
     for (int k = 0; k < t->towers->count; k++)
         t->towers->tower[k].load = t->towers->tower[k].net ? seconds : 0;
+    return STATUS_OK;
+}
+
+/* Pictures first .. first + images - 1 of the batch to the inputs of the towers that get them. */
+static enum status hand_out(struct trainer *t, int64_t first, int64_t images, struct stream *stream) {
+    for (int k = 0; k < t->towers->count; k++) {
+        const struct tower *tower = &t->towers->tower[k];
+        int64_t from = tower->first > first ? tower->first : first;
+        int64_t tower_end = tower->first + tower->images,
+                end = first + images < tower_end ? first + images : tower_end;
+        if (from < end)
+            STATUS_TRY(load_images(t, tower, from - tower->first, end - from, stream));
+    }
+    return STATUS_OK;
+}
+
+struct making {
+    struct trainer *t;
+    int parts;
+};
+
+static enum status make_part(void *context, int part, int worker, struct stream *stream) {
+    (void)worker;
+    const struct making *making = context;
+    struct trainer *t = making->t;
+    int64_t first, left = order_shard(t->batch->images, making->parts, part, &first);
+    for (int64_t now; left > 0; first += now, left -= now) {
+        now = left < MAKE_AT_ONCE ? left : MAKE_AT_ONCE;
+        loader_make(t->loader, t->batch, first, now);
+        STATUS_TRY(hand_out(t, first, now, stream));
+    }
+    return STATUS_OK;
+}
+
+/* A device in host memory computes on the processors that would make the next batch meanwhile: there its
+ * workers make this one first, each a part, shared out as towers are to workers and a tower's images to a
+ * team: so that a picture is where it will be looked at. All towers' time to load. */
+static enum status make_pictures(struct trainer *t) {
+    const struct device_handle device = t->options.device;
+    if (!t->info.host_memory)
+        return STATUS_OK;
+    double before = clock_seconds();
+    int64_t images = t->batch->images;
+    struct making making = {t, device.ops->workers(device.device, images < INT_MAX ? (int)images : INT_MAX)};
+    STATUS_TRY(device.ops->each(device.device, making.parts, make_part, &making));
+    for (int k = 0; k < t->towers->count; k++)
+        if (t->towers->tower[k].net)
+            t->towers->tower[k].load += clock_seconds() - before;
     return STATUS_OK;
 }
 
@@ -326,12 +374,12 @@ static enum status begin(struct trainer *t) {
         .cosines = t->step_recorded || t->why,
         .layers = step % LAYERS_EVERY == 0 || t->why,
     };
-    if (t->shared.stale) {
+    if (t->shared.stale) { /* before the pictures: the update has left the parameters in the caches */
         STATUS_TRY(trainer_prepare(t, any_net(t->towers), t->shared.values, t->shared.prepared));
         STATUS_TRY(apart_prepare(t, any_net(t->towers)));
         t->shared.stale = false;
     }
-    return STATUS_OK;
+    return make_pictures(t);
 }
 
 static enum status queue_towers(struct trainer *t, enum step_phase from, enum step_phase to) {
