@@ -78,13 +78,20 @@ static bool too_soon(struct hub *hub, const struct event *event, bool recorded, 
     return false;
 }
 
-static void push(struct hub *hub, struct line *line, bool urgent) {
+static void wake(struct hub *hub) {
     static const uint64_t one = 1;
-    bool was_empty = !hub->queue.first;
+    if (write(hub->wake, &one, sizeof one) < 0)
+        return; /* it can only be full, and then it wakes */
+}
+
+/* Queue a line. The thread is woken only when it has to be: each time it takes a processor from a worker in
+ * the middle of a step, and all others wait for that worker. Under the lock. */
+static void push(struct hub *hub, struct line *line, bool urgent) {
+    bool asleep = urgent ? !hub->urgent : !hub->queue.first && !hub->coming;
     line_list_add(&hub->queue, line);
     hub->urgent = hub->urgent || urgent;
-    if (was_empty && write(hub->wake, &one, sizeof one) < 0)
-        return; /* it can only be full, and then it wakes */
+    if (asleep)
+        wake(hub);
 }
 
 /* Number, encode and queue; under the lock. */
@@ -152,6 +159,8 @@ void hub_alarm(struct hub *hub, const char *level, const char *text) {
 
 bool hub_flush(struct hub *hub) {
     pthread_mutex_lock(&hub->lock);
+    if (hub->queue.first)
+        wake(hub);
     while ((hub->queue.first || hub->busy) && !hub->closing)
         pthread_cond_wait(&hub->written, &hub->lock);
     pthread_mutex_unlock(&hub->lock);

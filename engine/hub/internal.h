@@ -38,6 +38,7 @@ struct hub {
     struct hub_summary summary;
     bool closing, busy; /* busy: taken lines are not in the file yet */
     bool urgent;        /* the queue holds something that a person waits for */
+    bool coming;        /* the thread looks at the queue at next_take, unless something urgent wakes it before */
 
     /* commands that wait for the training thread, under `command_lock` */
     pthread_mutex_t command_lock;
@@ -60,7 +61,7 @@ struct hub {
     int64_t connections;
     int64_t holder, asking; /* numbers of peers; 0: nobody */
     double asked_at;
-    double next_send, next_tick, accept_again;
+    double next_send, next_take, next_tick, accept_again;
     bool record_said, lock_said, folder_said, socket_said, accept_said;
     char folder[PATH_MAX]; /* of the run, as it is now; options.run.folder while it has a name that can be
                               attached to */

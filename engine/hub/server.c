@@ -16,8 +16,8 @@
 #include "engine/base/clock.h"
 #include "engine/wire/codec.h"
 
-/* Lines for people are sent at once; steps are gathered for this long, so that a fast run does not wake
- * everybody for each. */
+/* Lines for people are written and sent at once; steps are gathered for this long, so that a fast run does
+ * not wake everybody for each. */
 static const double GATHER_SECONDS = 0.05;
 static const double TICK_SECONDS = 0.5, GREETING_SECONDS = 5, FOREIGN_SECONDS = 2, STALLED_SECONDS = 10,
                     GOODBYE_SECONDS = 0.5;
@@ -60,8 +60,9 @@ static void retry_record(struct hub *hub) {
     }
 }
 
-/* Take what was emitted, write the record's part; returns whether something is urgent. */
-static bool take_queue(struct hub *hub) {
+/* Take what was emitted, write the record's part; returns whether something is urgent. After steps the thread
+ * comes again by itself, until there were none. */
+static bool take_queue(struct hub *hub, double now) {
     struct line_list taken;
     line_list_open(&taken);
     uint64_t told;
@@ -72,6 +73,9 @@ static bool take_queue(struct hub *hub) {
     bool urgent = hub->urgent;
     hub->urgent = false;
     hub->busy = taken.first != NULL;
+    if (taken.first)
+        hub->next_take = now + GATHER_SECONDS;
+    hub->coming = hub->next_take > now;
     pthread_mutex_unlock(&hub->lock);
     if (!taken.first)
         return urgent;
@@ -286,6 +290,8 @@ static int prepare(struct hub *hub, struct polled *polled, double now) {
     double until = hub->next_tick;
     if (hub->ready.first && hub->next_send < until)
         until = hub->next_send;
+    if (hub->coming && hub->next_take < until)
+        until = hub->next_take;
     polled->fds[0] = (struct pollfd){.fd = hub->wake, .events = POLLIN};
     polled->fds[1] = (struct pollfd){.fd = now >= hub->accept_again ? hub->listener : -1, .events = POLLIN};
     polled->first_peer = polled->count = 2;
@@ -364,7 +370,7 @@ static void *run(void *context) {
             hub_say(hub, "poll: %s", strerror(errno));
         now = clock_seconds();
         hear_all(hub, &polled, now);
-        bool urgent = take_queue(hub);
+        bool urgent = take_queue(hub, now);
         if (hub->ready.first && (urgent || now >= hub->next_send)) {
             hand_out(hub, now);
             hub->next_send = now + GATHER_SECONDS;
