@@ -8,9 +8,11 @@
 #include "tui/format.h"
 
 /* Points looked at for a tower that strays, and how far from the others it must be: several times the others'
- * own distance, and a share of the loss that matters. */
+ * own distance, a share of the loss that matters, and more than chance explains from one point to the next.
+ */
 enum { STRAY_POINTS = 32, STRAY_POINTS_MIN = 8 };
 static const double STRAY_TIMES = 6, STRAY_SHARE = 0.05; /* six median distances: four deviations */
+static const double STRAY_ERRORS = 4;                    /* standard errors of its mean distance */
 /* Rounding of float32 sums; more than this is another rule. */
 static const double SUM_TOLERANCE = 1e-4;
 
@@ -151,6 +153,26 @@ static double median(double *values, int n) {
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
+/* Whether a tower's distance from the mean of all is the same way in most of the last points: few towers are
+ * far from each other's means by chance alone. */
+static bool keeps_away(const struct run_state *state, int towers, int tower) {
+    double sum = 0, squares = 0;
+    int count = 0;
+    for (int64_t i = state->point_count - 1; i >= 0 && count < STRAY_POINTS; i--, count++) {
+        const struct state_curve_point *point = &state->points[i];
+        if (point->tower_count != towers)
+            break;
+        double all = 0;
+        for (int k = 0; k < towers; k++)
+            all += (double)state->tower_points[point->first_tower + k].loss / towers;
+        double distance = (double)state->tower_points[point->first_tower + tower].loss - all;
+        sum += distance;
+        squares += distance * distance;
+    }
+    double mean = sum / count, variance = (squares - sum * mean) / (count - 1);
+    return mean * mean > STRAY_ERRORS * STRAY_ERRORS * variance / count;
+}
+
 /* The tower whose loss keeps away from the others', or -1. *distance: from the middle one. */
 static int straying(const struct shown *shown, const struct run_state *state, double *distance) {
     enum { MOST = 256 };
@@ -170,7 +192,8 @@ static int straying(const struct shown *shown, const struct run_state *state, do
     }
     *distance = means[worst] - middle;
     double usual = median(sorted, n), size = fabs(*distance);
-    return size > STRAY_TIMES * usual && size > STRAY_SHARE * fabs(middle) ? worst : -1;
+    bool far = size > STRAY_TIMES * usual && size > STRAY_SHARE * fabs(middle);
+    return far && keeps_away(state, n, worst) ? worst : -1;
 }
 
 static int not_finite(const struct shown *shown) {
@@ -254,7 +277,7 @@ enum shown_finding shown_judge(const struct shown *shown, const struct run_state
     }
     double distance = 0;
     if ((*tower = straying(shown, state, &distance)) >= 0) {
-        snprintf(out, size, "tower %d strays: of late its loss is %.3f %s the others'", *tower,
+        snprintf(out, size, "tower %d strays: its loss stays %.3f %s the others', beyond chance", *tower,
                  fabs(distance), distance > 0 ? "above" : "below");
         return FINDING_WARNING;
     }
