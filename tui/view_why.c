@@ -278,8 +278,9 @@ void why_view_draw(struct why_view *view, const struct scene *scene, struct box 
     struct why_layout at;
     char words[512];
     find_words(view, &step, phase, scene->replay, words, sizeof words);
-    layout_why(body, rows, rows_of_words(words, body.cols), alternatives, view->presenter, view->details,
-               &at);
+    int folded = step.towers + (step.terms > 0 ? step.terms - 1 : 0);
+    layout_why(body, rows, folded, rows_of_words(words, body.cols), alternatives, view->presenter,
+               view->details, &at);
     struct why_picture picture = {&step, view, &at, phase};
     canvas_clip(scene->canvas, body);
     draw_phases(scene, at.phases, &step, phase, view->back);

@@ -134,8 +134,17 @@ static void layout_columns(struct box body, struct why_layout *out) {
         out->average.cols = 0;
 }
 
-void layout_why(struct box body, int rows_wanted, int words, int alternatives, bool presenter, bool details,
-                struct why_layout *out) {
+/* Rows of the table beside a flow in `rows` rows: the flow keeps a row for every tower and the terms of one
+ * where that leaves the table three, else the five rows that one tower's terms and the others, folded, take.
+ */
+static int table_rows(int rows, int folded, int alternatives) {
+    enum { FLOW = 5, TABLE = 3 };
+    int flow = rows - folded >= TABLE ? most(folded, FLOW) : FLOW;
+    return most(0, least(alternatives, rows - flow));
+}
+
+void layout_why(struct box body, int rows_wanted, int rows_folded, int words, int alternatives,
+                bool presenter, bool details, struct why_layout *out) {
     memset(out, 0, sizeof *out);
     struct stack stack = {body, body.row};
     int rows = body.rows;
@@ -158,9 +167,8 @@ void layout_why(struct box body, int rows_wanted, int words, int alternatives, b
         out->details_rule = take(&stack, tall && details ? 1 : 0);
         out->details = take(&stack, details ? left : 0);
     } else {
-        int table = left >= 14 + proof         ? alternatives
-                    : left - proof - 1 - 5 > 2 ? least(alternatives, left - proof - 6)
-                                               : 0;
+        int table =
+            left >= 14 + proof ? alternatives : table_rows(left - proof - 1, rows_folded, alternatives);
         int rules = tall ? 2 : 0;
         int flow = left - proof - rules - (table > 0 ? table + 1 : 0);
         out->flow = take(&stack, least(flow, most(rows_wanted, 5)));

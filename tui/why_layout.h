@@ -23,9 +23,10 @@ struct why_layout {
     struct column_span batch, shard, terms, total, norm, angle, average;
 };
 
-/* rows_wanted: rows the flow would like; words: rows that the sentence on the phase takes; alternatives:
- * lines of the table; presenter: fewer, larger. */
-void layout_why(struct box body, int rows_wanted, int words, int alternatives, bool presenter, bool details,
-                struct why_layout *out);
+/* rows_wanted: rows the flow would like; rows_folded: those of one tower's terms and a row for each other;
+ * words: rows that the sentence on the phase takes; alternatives: lines of the table; presenter: fewer,
+ * larger. */
+void layout_why(struct box body, int rows_wanted, int rows_folded, int words, int alternatives,
+                bool presenter, bool details, struct why_layout *out);
 
 #endif

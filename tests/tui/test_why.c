@@ -55,7 +55,7 @@ static void layouts(void **state) {
             for (int how = 0; how < 4; how++) {
                 struct why_layout at;
                 struct box body = {2, 0, rows, cols};
-                layout_why(body, 12, 1 + cols % 5, 7, how & 1, how & 2, &at);
+                layout_why(body, 12, 6, 1 + cols % 5, 7, how & 1, how & 2, &at);
                 const struct box boxes[] = {at.phases, at.words,   at.rule,        at.heads,
                                             at.flow,   at.proof,   at.proof_rule,  at.table_head,
                                             at.table,  at.details, at.details_rule};
