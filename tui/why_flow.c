@@ -224,6 +224,36 @@ static void draw_unscoped(const struct scene *scene, int middle, int bottom, int
     }
 }
 
+/* "loss 3.787", with as many digits as there is room for, or the number alone. */
+static void draw_loss(const struct scene *scene, int row, int col, int room, const char *word, double loss) {
+    char text[96], value[FORMAT_SIZE];
+    for (int digits = 4; digits >= 2; digits--) {
+        format_short(value, loss, digits > 2 ? digits : 4);
+        snprintf(text, sizeof text, "%s%s%s", digits > 2 ? word : "", digits > 2 ? " " : "", value);
+        if (text_width(text) <= room)
+            break;
+    }
+    canvas_text(scene->canvas, row, col, room, STYLE_PLAIN, text);
+}
+
+/* What w moves by: the average, cut to the clip norm, or the velocity. False: nobody told. */
+static bool draw_update(const struct scene *scene, const struct why_picture *p, int row, int col, int room) {
+    const struct why_step *step = p->step;
+    double momentum = step->momentum;
+    const struct event *begun = &step->state->run_start;
+    if (wire_is_unknown(momentum) && !beyond(p, WHY_UPDATE) && begun->kind == EVENT_RUN_START)
+        momentum = begun->run_start.momentum; /* nobody has told of this step yet: as the run began */
+    if (wire_is_unknown(momentum))
+        return false;
+    char text[96], lr[FORMAT_SIZE];
+    const char *by = momentum > 0 ? "v" : why_step_clipped(step) ? "cut" : step->applied ? "g" : "\u1e21";
+    format_short(lr, step->lr, 2);
+    snprintf(text, sizeof text, "%s%.8s\u00b7%s", room >= 13 ? "w\u2190w\u2212" : "w\u2212",
+             wire_is_unknown(step->lr) ? "lr" : lr, by);
+    canvas_text(scene->canvas, row, col, room, beyond(p, WHY_UPDATE) ? STYLE_STRONG : STYLE_FAINT, text);
+    return true;
+}
+
 static void draw_average(const struct scene *scene, const struct why_picture *p, int from, int to) {
     struct column_span span = p->at->average;
     struct box flow = p->at->flow;
@@ -238,29 +268,23 @@ static void draw_average(const struct scene *scene, const struct why_picture *p,
         return;
     }
     bool averaged = beyond(p, WHY_AVERAGE), updated = beyond(p, WHY_UPDATE), wide = room >= 14;
-    char text[96], value[FORMAT_SIZE], lr[FORMAT_SIZE];
+    char text[96], value[FORMAT_SIZE];
     const struct event_alternative *wrong = alternative(p, p->step->applied); /* what is in force instead */
-    const char *g = p->step->applied ? "g" : "\u1e21";
     double norm = wrong ? wrong->grad_norm : p->step->grad_norm;
     format_short(value, averaged ? norm : wire_unknown(), 3);
-    format_short(lr, p->step->lr, 2);
     const char *name = p->step->applied ? "|g|" : canvas->glyphs == GLYPHS_ASCII ? "|mean|" : "|\u1e21|";
     snprintf(text, sizeof text, "%s %s", name, value);
     canvas_text(canvas, middle, col, room, averaged ? STYLE_STRONG : STYLE_FAINT, text);
-    if (middle - 1 >= flow.row && middle > from && averaged) {
-        format_short(value, wrong ? wrong->printed_loss : p->step->loss, 4);
-        snprintf(text, sizeof text, "%s%s", !wide ? "" : wrong ? "prints " : "loss ", value);
-        canvas_text(canvas, middle - 1, col, room, STYLE_PLAIN, text);
-    }
-    if (middle + 1 <= bottom) {
-        snprintf(text, sizeof text, "%s%.8s\u00b7%s", room >= 13 ? "w\u2190w\u2212" : "w\u2212",
-                 wire_is_unknown(p->step->lr) ? "lr" : lr, g);
-        canvas_text(canvas, middle + 1, col, room, updated ? STYLE_STRONG : STYLE_FAINT, text);
-    }
-    if (middle + 2 <= bottom && updated && isfinite(p->step->update_ratio) && !p->view->presenter) {
+    if (middle - 1 >= flow.row && middle > from && averaged)
+        draw_loss(scene, middle - 1, col, room, wrong ? "prints" : "loss",
+                  wrong ? wrong->printed_loss : p->step->loss);
+    int next = middle + 1;
+    if (next <= bottom)
+        next += draw_update(scene, p, next, col, room);
+    if (next <= bottom && updated && isfinite(p->step->update_ratio) && !p->view->presenter) {
         format_short(value, 100 * p->step->update_ratio, 2);
         snprintf(text, sizeof text, wide ? "w moves %s %%" : "by %s %%", value);
-        canvas_text(canvas, middle + 2, col, room, STYLE_FAINT, text);
+        canvas_text(canvas, next, col, room, STYLE_FAINT, text);
     }
 }
 

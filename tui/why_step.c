@@ -75,7 +75,10 @@ void why_step_gather(struct why_step *out, const struct run_state *state, int to
                              .lr = unknown,
                              .loss = unknown,
                              .grad_norm = unknown,
-                             .update_ratio = unknown};
+                             .update_ratio = unknown,
+                             .momentum = unknown,
+                             .clip_norm = unknown,
+                             .ema = unknown};
     find_step(out);
     out->applied = out->frozen                      ? why_in_force(state)
                    : state->step.kind == EVENT_STEP ? state->step.step.applied
@@ -103,6 +106,15 @@ void why_step_gather(struct why_step *out, const struct run_state *state, int to
         out->grad_norm = out->why->grad_norm;
         out->images = out->why->images;
     }
+    if (out->gradients) {
+        out->momentum = out->gradients->momentum;
+        out->clip_norm = out->gradients->clip_norm;
+        out->ema = out->gradients->ema;
+    }
+}
+
+bool why_step_clipped(const struct why_step *step) {
+    return step->why && step->clip_norm > 0 && step->grad_norm > step->clip_norm;
 }
 
 /* What the step itself tells of a tower; NULL: nothing. */

@@ -36,6 +36,7 @@ struct why_step {
     int towers, terms;      /* terms: of each tower's collection; 0: not known */
     bool values;            /* the terms' values are those of this step */
     double lr, loss, grad_norm, update_ratio;
+    double momentum, clip_norm, ema;   /* of its update; 0: none; unknown: nobody looked into it */
     const char *applied;               /* name of the wrong rule that makes the step; NULL: none */
     bool taken_back;                   /* and it is no longer in force */
     const struct event_why *gradients; /* the towers' of this step; NULL: none */
@@ -45,6 +46,9 @@ struct why_step {
 
 /* Points into the state. */
 void why_step_gather(struct why_step *out, const struct run_state *state, int towers);
+
+/* The average is longer than the clip norm: the update takes it cut. */
+bool why_step_clipped(const struct why_step *step);
 
 /* What is known of one tower. */
 struct why_tower why_step_tower(const struct why_step *step, int tower);

@@ -52,11 +52,28 @@ static void losses_words(const struct why_step *step, int tower, bool scope, cha
                  tower ? "s" : "");
 }
 
+/* The update as it is made: with the momentum, the clip norm and the moving average that the step has. */
+static void update_words(const struct why_step *step, char *out, size_t size) {
+    const bool one = step->towers == 1;
+    char lr[FORMAT_SIZE], norm[FORMAT_SIZE], cut[120] = "", formula[160] = "";
+    format_short(lr, step->lr, 3);
+    format_short(norm, step->grad_norm, 3);
+    if (why_step_clipped(step))
+        snprintf(cut, sizeof cut, ", cut from length %s to %g", norm, step->clip_norm);
+    if (step->momentum > 0) /* formulas without blanks: no line is broken in them */
+        snprintf(formula, sizeof formula, ", v\u2190%g\u00b7v+\u1e21, w\u2190w\u2212%s\u00b7v",
+                 step->momentum, lr);
+    else if (step->momentum <= 0) /* known */
+        snprintf(formula, sizeof formula, ", w\u2190w\u2212%s\u00b7\u1e21", lr);
+    snprintf(out, size, "one step with the %s%s%s%s%s", one ? "gradient" : "average", cut, formula,
+             one ? "" : ", and all towers have the same parameters again",
+             step->ema > 0 ? "; the moving average follows" : "");
+}
+
 void why_phase_words(enum why_phase phase, const struct why_step *step, int tower, bool scope, char *out,
                      size_t size) {
-    char images[FORMAT_SIZE], lr[FORMAT_SIZE];
+    char images[FORMAT_SIZE];
     format_count(images, step->images);
-    format_short(lr, step->lr, 3);
     const bool one = step->towers == 1, even = is_even(step);
     switch (phase) {
     case WHY_NOTHING:
@@ -93,9 +110,7 @@ void why_phase_words(enum why_phase phase, const struct why_step *step, int towe
                           "pk = nk / n");
         break;
     default:
-        snprintf(out, size, "one step with the %s, w \u2190 w \u2212 %s\u00b7\u1e21%s",
-                 one ? "gradient" : "average", wire_is_unknown(step->lr) ? "lr" : lr,
-                 one ? "" : ", and all towers have the same parameters again");
+        update_words(step, out, size);
     }
 }
 

@@ -232,6 +232,9 @@ static void fill_towers(struct trainer *t, struct event_why *e) {
     struct why *w = t->why;
     e->images = t->result.images;
     e->lr = t->result.lr;
+    e->momentum = t->settings.momentum;
+    e->clip_norm = t->settings.clip_norm;
+    e->ema = t->settings.ema;
     e->towers = w->towers;
     e->tower_count = t->towers->count < WHY_TOWERS ? t->towers->count : WHY_TOWERS;
     for (int k = 0; k < e->tower_count; k++) {

@@ -146,7 +146,8 @@ struct event_why_tower {
 
 struct event_why {
     int64_t step, images;
-    double lr, loss, grad_norm; /* of the right average, whatever rule is in force */
+    double lr, loss, grad_norm;      /* of the right average, whatever rule is in force */
+    double momentum, clip_norm, ema; /* of the update that is to come */
     int64_t tower_count;
     struct event_why_tower *towers; /* the first WHY_TOWERS of them */
     /* The same images on one tower: its loss, and relative differences of loss, gradient, updated parameters.

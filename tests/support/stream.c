@@ -328,6 +328,9 @@ static void send_why(struct player *p, const struct event_step *s) {
     e->lr = s->lr;
     e->loss = s->loss;
     e->grad_norm = g;
+    e->momentum = p->script->momentum;
+    e->clip_norm = p->script->clip_norm;
+    e->ema = 0.9999;
     e->tower_count = p->towers;
     e->towers = towers;
     e->proof_loss = s->loss;
@@ -349,6 +352,9 @@ static void send_gradients(struct player *p, const struct event_step *s) {
     event.why.step = s->step;
     event.why.images = s->images;
     event.why.lr = s->lr;
+    event.why.momentum = p->script->momentum;
+    event.why.clip_norm = p->script->clip_norm;
+    event.why.ema = 0.9999;
     event.why.tower_count = p->towers;
     event.why.towers = towers;
     send(p, &event);

@@ -27,12 +27,13 @@ struct stream_script { /* zeros: a run of no towers and no steps that goes on */
     const char *device;                   /* "cpu": towers take turns on cpu 0 and cpu 1 */
     const char
         *frozen; /* the step after the last stands after this phase; "update": that one was taken apart */
-    double proof_differs; /* relative differences of its proof; 0: of rounding */
-    bool layers;          /* the layers are told after the last step */
-    bool class_names;     /* the classes have names */
-    bool confusion;       /* evaluations have a confusion matrix */
-    bool unknown;         /* leave out what an engine may not know */
-    bool ended;           /* run_end at the end */
+    double momentum, clip_norm; /* of the update */
+    double proof_differs;       /* relative differences of its proof; 0: of rounding */
+    bool layers;                /* the layers are told after the last step */
+    bool class_names;           /* the classes have names */
+    bool confusion;             /* evaluations have a confusion matrix */
+    bool unknown;               /* leave out what an engine may not know */
+    bool ended;                 /* run_end at the end */
 };
 
 typedef enum status stream_sink(void *context, const struct event *event);

@@ -102,6 +102,23 @@ static void test_phases(void **state) {
     train_run_close(plain);
 }
 
+/* What the update is made with goes with the step: also what was set a moment ago. */
+static void test_update_told(void **state) {
+    (void)state;
+    struct train_run *run = open_run("towers=2");
+    command(run, "why on");
+    train_run_steps(run, 1);
+    assert_near(run->why.momentum, trainer_settings(run->trainer)->momentum, 1e-12);
+    assert_near(run->why.clip_norm, 0, 0);
+    assert_near(run->why.ema, trainer_settings(run->trainer)->ema, 1e-12);
+    command(run, "set momentum 0.5");
+    command(run, "set clip-norm 0.25");
+    train_run_steps(run, 1);
+    assert_near(run->why.momentum, 0.5, 1e-12);
+    assert_near(run->why.clip_norm, 0.25, 1e-12);
+    train_run_close(run);
+}
+
 static void test_proof(void **state) {
     (void)state;
     static const char *const towers[] = {"towers=1", "towers=2", "towers=4", "towers=7"};
@@ -273,6 +290,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_looking_changes_nothing),
         cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_update_told),
         cmocka_unit_test(test_proof),
         cmocka_unit_test(test_told_once),
         cmocka_unit_test(test_apply_and_go_back),
