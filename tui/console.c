@@ -207,9 +207,10 @@ static enum status turn(struct console *console) {
     if (listen || now >= pump_at) {
         int64_t events = feed->state->events;
         uint64_t generation = feed->generation;
-        bool more = console->more;
+        bool more = console->more, crashed = feed->state->crashed;
         STATUS_TRY(feed->ops->pump(feed, now, FOLD_SECONDS, &console->more));
-        if (feed->state->events != events || feed->generation != generation || more || console->more)
+        if (feed->state->events != events || feed->generation != generation || more || console->more ||
+            feed->state->crashed != crashed) /* an engine that was killed says nothing of it */
             console->dirty = true;
         if (empty && feed->state->step.kind == EVENT_STEP)
             console->answer_key = true;
