@@ -168,14 +168,14 @@ static void nccl_fails(void **state) {
 static void nccl_never_answers(void **state) {
     (void)state;
     struct cudasim_settings settings = sim_healthy(2, 1);
-    setenv("TOWERSCOPE_GPU_DEADLINE", "0.3", 1);
+    setenv("TOWERSCOPE_GPU_DEADLINE", "2", 1); /* of what is healthy, too, on a loaded machine */
     sim_set(settings);
     struct train_run *run = train_run_open("sim:0,sim:1", mlp_text, 96, 20, words);
     settings.hang_collective = 0;
     sim_set(settings);
     assert_int_equal(trainer_step(run->trainer), STATUS_OK);
     assert_true(trainer_paused(run->trainer));
-    assert_non_null(strstr(run->alarm, "within 0.3 seconds"));
+    assert_non_null(strstr(run->alarm, "within 2 seconds"));
     train_run_close(run);
     unsetenv("TOWERSCOPE_GPU_DEADLINE");
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What changed behind a run's back is named when it goes on: its model file, its images, the folder it is resumed from, its
 # checkpoints, a wrong rule in force.
-# test-timeout: 120
+# test-timeout: 240
 set -u
 . "$SOURCE/tests/trials/fixtures.sh"
 cd "$TEST_TMP"
@@ -86,9 +86,13 @@ resume r --steps 2 --begin-again || fail "--begin-again: $(cat err)"
 grep -q "begins again at step 0: its record says that step 12 was saved, and the checkpoints are gone" out || fail "--begin-again: $(grep resume out)"
 [ -e runs/r/checkpoints/step-00000002.safetensors ] || fail "--begin-again saved nothing"
 # one that never had one is no trouble
-"$TOWERSCOPE" train short --data set --model softmax --batch 16 --steps 100000000 >out 2>err </dev/null &
+"$TOWERSCOPE" train short --data set --model softmax --batch 16 --steps 100000000 \
+    --checkpoint-every 0 --eval-every 0 >out 2>err </dev/null &
 pid=$!
-until grep -qs '"event":"step"' runs/short/events.jsonl; do kill -0 $pid 2>/dev/null || break; done
+until grep -qs '"event":"step"' runs/short/events.jsonl; do
+    kill -0 $pid 2>/dev/null || break
+    sleep 0.02
+done
 kill -9 $pid
 wait $pid 2>/dev/null
 resume short --steps 2 || fail "killed before its first checkpoint: $(cat err)"
