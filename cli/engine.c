@@ -211,11 +211,14 @@ static void refuse(struct engine *engine, const struct command *command, const c
 }
 
 static enum status apply(struct engine *engine, const struct command *command) {
+    STATUS_TRY(trainer_settle(engine->session.trainer));
     int64_t steps = trainer_steps(engine->session.trainer);
-    if (command->at != WIRE_UNKNOWN_INT && command->at < steps) {
+    if (command->at != WIRE_UNKNOWN_INT && command->at != steps) {
         char reason[80];
-        snprintf(reason, sizeof reason, "step %lld has passed, the run is at %lld", (long long)command->at,
-                 (long long)steps);
+        snprintf(reason, sizeof reason,
+                 command->at < steps ? "step %lld has passed, the run is at %lld"
+                                     : "step %lld was not to be had, the run went back to %lld",
+                 (long long)command->at, (long long)steps);
         refuse(engine, command, reason);
         return STATUS_OK;
     }
@@ -232,6 +235,8 @@ static enum status take_commands(struct engine *engine) {
     struct trainer *trainer = engine->session.trainer;
     const struct command *scripted;
     struct command command;
+    if (script_due(&engine->script, trainer_steps(trainer)))
+        STATUS_TRY(trainer_settle(trainer)); /* it may have gone back */
     while ((scripted = script_take(&engine->script, trainer_steps(trainer)))) {
         bool refused = false;
         STATUS_TRY(trainer_command(trainer, scripted, &refused));
@@ -433,6 +438,8 @@ static void explain(const struct engine *engine, enum status status, struct engi
 void engine_run(struct engine *engine, struct engine_end *end) {
     struct command command;
     enum status status = train(engine);
+    if (status == STATUS_OK)
+        status = trainer_settle(engine->session.trainer);
     if (status != STATUS_OK)
         cli_fail(status);
     explain(engine, status, end);

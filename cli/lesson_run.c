@@ -81,6 +81,7 @@ static enum status do_steps(struct lesson *lesson, const char *text) {
         return wrong(lesson, "step N", text);
     for (int64_t i = 0; i < steps; i++)
         STATUS_TRY(trainer_step(lesson->session.trainer));
+    STATUS_TRY(trainer_settle(lesson->session.trainer));
     return lesson->status;
 }
 

@@ -80,8 +80,10 @@ void script_skip(struct script *script, int64_t steps) {
         script->next++;
 }
 
+bool script_due(const struct script *script, int64_t steps) {
+    return script->next < script->count && script->commands[script->next].at <= steps;
+}
+
 const struct command *script_take(struct script *script, int64_t steps) {
-    if (script->next >= script->count || script->commands[script->next].at > steps)
-        return NULL;
-    return &script->commands[script->next++];
+    return script_due(script, steps) ? &script->commands[script->next++] : NULL;
 }

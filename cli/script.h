@@ -17,6 +17,9 @@ void script_free(struct script *script);
 /* For a run that is resumed: leave out what it did before step `steps`. */
 void script_skip(struct script *script, int64_t steps);
 
+/* Whether script_take() has one. */
+bool script_due(const struct script *script, int64_t steps);
+
 /* The next command that takes effect after step `steps` or earlier, or NULL. */
 const struct command *script_take(struct script *script, int64_t steps);
 

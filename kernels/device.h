@@ -15,7 +15,8 @@
  *
  * Asynchronous devices: what a call reads of the host it reads before it returns; what it gives to the host
  * (read(), the figures of combine() and update()) is there once poll() said STATUS_OK, not before, and its
- * place must last until poll() said something else than STATUS_BUSY.
+ * place must last until poll() said something else than STATUS_BUSY. With marks the host can queue more
+ * before that: what was queued before a mark is given to it when that mark is reached.
  *
  * Forward bits of an image never depend on the other images of the batch or on their number (2 or more).
  * Sums over images, towers and parameters are made in a fixed order: the same settings give the same bytes.
@@ -25,9 +26,10 @@
 
 #include "kernels/op.h"
 
-#define DEVICE_API       4 /* raised when this table changes; a plugin with another number is refused */
+#define DEVICE_API       5 /* raised when this table changes; a plugin with another number is refused */
 #define PLAN_MAX_OPS     8
 #define DEVICE_GROUP_MAX 16   /* GPUs of one open device */
+#define DEVICE_MARKS     2    /* open ones, at most */
 #define PLACE_SHARED     (-1) /* of a buffer: on every GPU; else a tower's or worker's number */
 
 struct device;
@@ -148,7 +150,8 @@ struct update_args {
     double learning_rate, momentum, gradient_scale, ema_decay;
     /* Asynchronous devices, where nobody has seen the average's norm yet: with clip_norm > 0 the scale is
      * further min(1, clip_norm / |average|), and with `guard` nothing is changed when |average| is not
-     * finite. |average| is what the last combine() found. Others ignore both: the caller knows the norm. */
+     * finite, nor by any update with `guard` after that one, until there is one without. |average| is what
+     * the last combine() found. Others ignore both: the caller knows the norm. */
     double clip_norm;
     bool guard;
     double
@@ -217,6 +220,11 @@ struct device_ops {
     enum status (*poll)(struct device *);             /* STATUS_OK: all done, STATUS_BUSY, or a failure; never
                                                          waits. After STATUS_DEVICE only buffer_free(), read() of
                                                          shared buffers and close() are of use */
+    /* Asynchronous devices, else NULL. mark() divides what is queued: up to DEVICE_MARKS may be open, and
+     * while that many are nothing can be queued. reached() is poll() for what was queued before the oldest
+     * one, which is gone when it said STATUS_OK. poll() closes all of them. */
+    enum status (*mark)(struct device *);
+    enum status (*reached)(struct device *);
     void *(*extra)(struct device *, const char *name); /* optional (NULL): telemetry, collectives */
 };
 

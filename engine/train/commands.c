@@ -348,6 +348,7 @@ static const struct {
 };
 
 enum status trainer_command(struct trainer *t, const struct command *command, bool *refused) {
+    STATUS_TRY(trainer_settle(t)); /* a command is applied between two steps */
     char reason[REASON_MAX] = "";
     apply_fn *apply = command->kind < COMMAND_KINDS ? table[command->kind].apply : NULL;
     enum status status = apply ? apply(t, command, reason)

@@ -202,6 +202,7 @@ static void tell(struct trainer *t, bool confusion) {
 }
 
 enum status trainer_evaluate(struct trainer *t, bool confusion) {
+    STATUS_TRY(trainer_settle(t));
     struct device_handle device = t->options.device;
     bool averaged = t->shared.average.data != NULL;
     struct pass pass = {t, averaged ? t->shared.average : t->shared.values, 0};

@@ -91,6 +91,7 @@ enum status good_rewind(struct trainer *t, const char *reason) {
 
 enum status good_lost(struct trainer *t) {
     bool before = t->lost;
+    t->queued_count = 0;
     snprintf(t->fault.text, sizeof t->fault.text, "%s", status_text());
     t->fault.tower = -1;
     t->fault.tensor[0] = 0;

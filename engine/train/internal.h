@@ -51,6 +51,14 @@ struct step_result {
     bool cosines, layers;                            /* dots and the layers' figures were worked out */
 };
 
+/* A step that is queued on an asynchronous device, and that nobody was told of yet. */
+struct queued_step {
+    struct step_result result;
+    struct progress after; /* the counters when it is done */
+    bool recorded;
+    double began; /* on the clock */
+};
+
 /* A value that is not finite, where it was found. tower -1: in the whole. */
 struct fault {
     int tower;
@@ -111,6 +119,11 @@ struct trainer {
     struct running running;
     struct good_state good;
     struct step_result result;
+    struct queued_step queued[DEVICE_MARKS]; /* [queued_count], each behind a mark of the device; all other
+                                                counters and figures are those before the first of them */
+    int queued_count;
+    double queued_norm2; /* the average's |.|^2 of the one whose mark was reached last */
+    double settled;      /* when that was, on the clock */
     struct fault fault;
     struct evaluation evaluation;
     struct report report;
@@ -144,8 +157,9 @@ void shared_close(struct trainer *t);
 /* Whether this very step is saved, and still there. */
 bool trainer_is_saved(const struct trainer *t);
 
-/* Wait for what was queued on the device. */
+/* Wait for all that was queued on the device, or for its oldest mark. */
 enum status trainer_wait(struct trainer *t);
+enum status trainer_wait_mark(struct trainer *t);
 
 /* Work out the shared norms from the parameters in the device's own order of sums; marks `prepared` stale. */
 enum status trainer_norms(struct trainer *t);
@@ -176,6 +190,19 @@ enum status trainer_reshape(struct trainer *t, const struct settings *settings, 
  * the fault names, t->fault tells where. */
 enum status step_run(struct trainer *t, enum step_phase until);
 
+/* Whether the step at hand, up to that phase, can be queued as a whole. */
+bool step_queues(const struct trainer *t, enum step_phase until);
+
+/* How many images the next step will have. */
+int64_t step_images(const struct trainer *t);
+
+/* Queue a step behind those that are. */
+enum status step_queue(struct trainer *t);
+
+/* Wait for the first of the queued steps, counters included. STATUS_NON_FINITE: as of step_run(); those behind
+ * it are given up. */
+enum status step_settle(struct trainer *t);
+
 /* A frozen step begins again: it has changed nothing yet. Its images come again, whatever changes meanwhile.
  */
 enum status step_take_back(struct trainer *t);
@@ -203,7 +230,7 @@ enum status trainer_measure(struct trainer *t, struct stream *stream, struct spa
                             int64_t *out);
 
 /* Whether one of values first .. first + count of a span is not finite; false also where that can't be found
- * out. Nothing of a step may be queued. */
+ * out, as while a later step is queued. */
 bool trainer_has_non_finite(struct trainer *t, struct span span, size_t first, size_t count);
 
 /* ---- faults.c: what is not finite, and where. STATUS_NON_FINITE fills t->fault. */

@@ -24,17 +24,24 @@ void buffer_free(struct trainer *t, struct span *span) {
     *span = (struct span){0};
 }
 
-enum status trainer_wait(struct trainer *t) {
-    const struct device_handle device = t->options.device;
+static enum status wait_until(struct trainer *t, enum status (*look)(struct device *)) {
     const struct timespec moment = {0, 20000};
     enum status status;
     /* A step of a small network takes less time than it takes to fall asleep and wake up. */
-    for (int looks = 0; (status = device.ops->poll(device.device)) == STATUS_BUSY; looks++)
+    for (int looks = 0; (status = look(t->options.device.device)) == STATUS_BUSY; looks++)
         if (looks < 500)
             sched_yield();
         else
             nanosleep(&moment, NULL);
     return status;
+}
+
+enum status trainer_wait(struct trainer *t) {
+    return wait_until(t, t->options.device.ops->poll);
+}
+
+enum status trainer_wait_mark(struct trainer *t) {
+    return wait_until(t, t->options.device.ops->reached);
 }
 
 /* ---- host and device */
@@ -202,6 +209,7 @@ enum status trainer_read(struct trainer *t, const char *what, float *out, size_t
                  {"gradient", t->shared.gradient},
                  {"average", t->shared.average},
                  {"velocity", t->shared.velocity}};
+    STATUS_TRY(trainer_settle(t));
     if (count != t->options.model->flat_count)
         return status_fail(STATUS_BAD_INPUT, "%zu values asked for; the flat buffer has %zu", count,
                            t->options.model->flat_count);
@@ -270,6 +278,7 @@ bool trainer_is_saved(const struct trainer *t) {
 }
 
 enum status trainer_save(struct trainer *t) {
+    STATUS_TRY(trainer_settle(t));
     if (!t->options.store.save || trainer_is_saved(t))
         return STATUS_OK;
     report_state(t, "saving");

@@ -1,5 +1,6 @@
 /* A step: load, forward, losses, backward (tower by tower, on the device's workers), then average and update.
- * At full speed a worker takes a tower through its four phases at once; a frozen step goes phase by phase. */
+ * At full speed a worker takes a tower through its four phases at once; a frozen step goes phase by phase. On
+ * an asynchronous device whole steps are queued, and a step's figures are read while the next one runs. */
 #include "datasets/order.h"
 #include "engine/base/clock.h"
 #include "engine/train/internal.h"
@@ -398,24 +399,32 @@ static enum status run_towers(struct trainer *t, enum step_phase from, enum step
     return STATUS_OK;
 }
 
+/* The counters after the step at hand. */
+static struct progress next_progress(const struct trainer *t) {
+    struct progress next = t->progress;
+    next.steps++;
+    next.images += t->batch->images;
+    next.place = t->loader_place;
+    return next;
+}
+
 /* The step counts. */
-static void commit(struct trainer *t) {
+static void commit(struct trainer *t, struct progress after) {
     follow_noise(t);
-    t->progress.steps++;
-    t->progress.images += t->batch->images;
-    t->progress.place = t->loader_place;
+    t->progress = after;
     running_update(&t->running, t->result.loss, t->result.grad_norm);
 }
 
-/* A whole step on an asynchronous device with one wait at its end. Nobody has seen the gradient when its
- * update is queued, so the device clips, and leaves the parameters alone when the gradient is not finite. */
-static enum status run_queued(struct trainer *t) {
+/* A whole step with no wait in it. Nobody has seen the gradient when its update is queued, so the device
+ * clips, and leaves the parameters alone when the gradient is not finite. The figures go to memory of the
+ * trainer's when the step's mark is reached. */
+static enum status queue_step(struct trainer *t) {
     const struct device_handle device = t->options.device;
-    double before = clock_seconds();
+    struct queued_step *step = &t->queued[t->queued_count];
+    step->began = clock_seconds();
     STATUS_TRY(begin(t));
     STATUS_TRY(queue_towers(t, PHASE_LOAD, PHASE_AVERAGE));
-    /* figures go to memory of the trainer's: they may come after this call, should a later one of it fail */
-    struct combine_args combine = combine_args(t, &t->result.average_norm2);
+    struct combine_args combine = combine_args(t, &t->queued_norm2);
     STATUS_TRY(device.ops->combine(device.device, &combine));
     struct update_args update = step_update_args(t);
     update.gradient_scale = 1;
@@ -424,16 +433,22 @@ static enum status run_queued(struct trainer *t) {
     update.parameter_norms2 = t->shared.next_norms2; /* the losses are made from those before the update */
     t->shared.stale = true;
     STATUS_TRY(device.ops->update(device.device, &update));
-    STATUS_TRY(trainer_wait(t));
-    combine_losses(t);
-    STATUS_TRY(fault_losses(t));
-    STATUS_TRY(average_figures(t, t->result.average_norm2));
-    memcpy(t->shared.norms2, t->shared.next_norms2, (size_t)update.segment_count * sizeof *t->shared.norms2);
-    STATUS_TRY(update_figures(t));
-    t->result.average_seconds = t->result.update_seconds = NAN;
-    t->result.seconds = clock_seconds() - before;
-    commit(t);
+    STATUS_TRY(device.ops->mark(device.device));
+    step->result = t->result;
+    step->recorded = t->step_recorded;
+    step->after = next_progress(t);
+    t->record_next = false;
+    t->queued_count++;
     return STATUS_OK;
+}
+
+enum status step_queue(struct trainer *t) {
+    struct progress told = t->progress;
+    if (t->queued_count)
+        t->progress = t->queued[t->queued_count - 1].after;
+    enum status status = queue_step(t);
+    t->progress = told;
+    return status;
 }
 
 static enum status run_until(struct trainer *t, enum step_phase until) {
@@ -459,19 +474,77 @@ static enum status run_until(struct trainer *t, enum step_phase until) {
         before = now;
         now = clock_seconds();
         t->result.seconds += t->result.update_seconds = now - before;
-        commit(t);
+        commit(t, next_progress(t));
         t->phase = PHASE_LOAD;
     }
     return STATUS_OK;
 }
 
 enum status step_run(struct trainer *t, enum step_phase until) {
-    bool queues = t->info.asynchronous && t->rule == RULE_RIGHT && t->phase == PHASE_LOAD &&
-                  until == STEP_PHASES && !t->why;
-    enum status status = queues ? run_queued(t) : run_until(t, until);
+    enum status status = run_until(t, until);
     if (status != STATUS_OK)
         t->phase = PHASE_LOAD; /* good_rewind moves the loader back */
     return status;
+}
+
+bool step_queues(const struct trainer *t, enum step_phase until) {
+    return t->info.asynchronous && t->rule == RULE_RIGHT && t->phase == PHASE_LOAD && until == STEP_PHASES &&
+           !t->why;
+}
+
+int64_t step_images(const struct trainer *t) {
+    int64_t left = t->options.data->train.count - t->loader_place.position;
+    return left < t->loader_batch ? left : t->loader_batch;
+}
+
+/* A step's losses or gradients are not finite (t->fault), and the step behind it has written over what would
+ * name the tensor. The guarded updates of both changed nothing: run it again to look at it. */
+static enum status name_fault(struct trainer *t) {
+    struct fault told = t->fault;
+    STATUS_TRY(trainer_wait(t));
+    t->queued_count = 0;
+    STATUS_TRY(loader_seek(t->loader, t->progress.place, t->loader_batch));
+    t->loader_place = t->progress.place;
+    enum status status = run_until(t, PHASE_UPDATE);
+    if (status != STATUS_OK && status != STATUS_NON_FINITE)
+        return status;
+    if (status == STATUS_OK || t->fault.tower != told.tower) /* it does not come again */
+        t->fault = told;
+    return STATUS_NON_FINITE;
+}
+
+/* What the queued step came to. */
+static enum status queued_figures(struct trainer *t) {
+    combine_losses(t);
+    enum status status = fault_losses(t);
+    if (status == STATUS_OK)
+        status = average_figures(t, t->queued_norm2);
+    if (status != STATUS_OK)
+        return status == STATUS_NON_FINITE && t->queued_count ? name_fault(t) : status;
+    size_t tensors = (size_t)t->options.model->parameter_count;
+    memcpy(t->shared.norms2, t->shared.next_norms2, tensors * sizeof *t->shared.norms2);
+    return update_figures(t);
+}
+
+enum status step_settle(struct trainer *t) {
+    struct queued_step step = t->queued[0];
+    STATUS_TRY(trainer_wait_mark(t));
+    t->queued_count--;
+    memmove(t->queued, t->queued + 1, (size_t)t->queued_count * sizeof *t->queued);
+    t->result = step.result;
+    t->step_recorded = step.recorded;
+    enum status status = queued_figures(t);
+    if (status != STATUS_OK) {
+        t->phase = PHASE_LOAD;
+        t->queued_count = 0;
+        return status;
+    }
+    double now = clock_seconds();
+    t->result.average_seconds = t->result.update_seconds = NAN;
+    t->result.seconds = now - fmax(step.began, t->settled);
+    t->settled = now;
+    commit(t, step.after);
+    return STATUS_OK;
 }
 
 enum status step_take_back(struct trainer *t) {

@@ -113,6 +113,8 @@ enum status trainer_open(const struct trainer_options *options, struct trainer *
 void trainer_close(struct trainer *t) {
     if (!t)
         return;
+    if (t->queued_count)
+        (void)trainer_wait(t); /* its figures come to memory that goes */
     loader_close(t->loader);
     why_close(t);
     apart_close(t);
@@ -155,13 +157,19 @@ bool trainer_stopped(const struct trainer *t) {
     return t->stopped;
 }
 
+/* The counters when all that is queued is done. */
+static const struct progress *last_progress(const struct trainer *t) {
+    return t->queued_count ? &t->queued[t->queued_count - 1].after : &t->progress;
+}
+
 bool trainer_finished(const struct trainer *t) {
-    return t->stopped || (t->settings.steps >= 0 && t->progress.steps >= t->settings.steps) ||
-           (t->settings.epochs >= 0 && t->progress.place.epoch >= t->settings.epochs);
+    const struct progress *p = last_progress(t);
+    return t->stopped || (t->settings.steps >= 0 && p->steps >= t->settings.steps) ||
+           (t->settings.epochs >= 0 && p->place.epoch >= t->settings.epochs);
 }
 
 int64_t trainer_steps(const struct trainer *t) {
-    return t->progress.steps;
+    return last_progress(t)->steps;
 }
 
 const char *trainer_fault(const struct trainer *t) {
@@ -206,6 +214,12 @@ static enum status do_what_is_due(struct trainer *t) {
     return STATUS_OK;
 }
 
+/* Whether the next step is recorded. */
+static bool records(const struct trainer *t, enum step_phase until) {
+    return recorded_by_count(trainer_steps(t) + 1, t->planned, t->settings.record_every) || t->single > 0 ||
+           t->record_next || t->why || until < STEP_PHASES;
+}
+
 /* What follows a whole step: its events, the last good state, the pause after single steps, what is due. */
 static enum status after_step(struct trainer *t) {
     int64_t step = t->progress.steps;
@@ -227,11 +241,54 @@ static enum status after_step(struct trainer *t) {
     return do_what_is_due(t);
 }
 
+/* ---- steps that are queued: each is told while the next one runs */
+
+/* Whether the last of them is told before another one is queued: something is due after it. */
+static bool told_at_once(const struct trainer *t) {
+    const struct settings *s = &t->settings;
+    int64_t step = trainer_steps(t);
+    return step % GOOD_EVERY == 0 || (s->eval_every > 0 && step % s->eval_every == 0) ||
+           (s->checkpoint_every > 0 && step % s->checkpoint_every == 0) ||
+           (t->single > 0 && t->single <= t->queued_count) || trainer_finished(t);
+}
+
+/* Until no more than `most` are queued, or the run went back. */
+static enum status settle(struct trainer *t, int most) {
+    while (t->queued_count > most) {
+        enum status status = step_settle(t);
+        if (status == STATUS_NON_FINITE)
+            return handle_fault(t);
+        STATUS_TRY(status);
+        STATUS_TRY(after_step(t));
+    }
+    return STATUS_OK;
+}
+
+enum status trainer_settle(struct trainer *t) {
+    enum status status = settle(t, 0);
+    return status == STATUS_DEVICE ? good_lost(t) : status;
+}
+
+/* Queue a step, and tell of those before it. A step of another size waits for them: its towers have other
+ * shards. */
+static enum status advance_queued(struct trainer *t) {
+    int64_t steps = trainer_steps(t);
+    if (t->queued_count && step_images(t) != t->queued[t->queued_count - 1].result.images)
+        STATUS_TRY(settle(t, 0));
+    if (trainer_steps(t) < steps) /* it went back */
+        return STATUS_OK;
+    t->step_recorded = records(t, STEP_PHASES);
+    STATUS_TRY(step_queue(t));
+    return settle(t, told_at_once(t) ? 0 : 1);
+}
+
 static enum status advance(struct trainer *t, enum step_phase until) {
+    if (step_queues(t, until))
+        return advance_queued(t);
+    STATUS_TRY(settle(t, 0));
     int64_t step = t->progress.steps + 1;
     if (t->phase == PHASE_LOAD)
-        t->step_recorded = recorded_by_count(step, t->planned, t->settings.record_every) || t->single > 0 ||
-                           t->record_next || t->why || until < STEP_PHASES;
+        t->step_recorded = records(t, until);
     bool losses_due = t->phase <= PHASE_LOSSES;
     do {
         enum step_phase phase = t->phase;
@@ -261,6 +318,7 @@ enum status trainer_step(struct trainer *t) {
 }
 
 void trainer_halt(struct trainer *t, const char *text) {
+    (void)trainer_settle(t);
     snprintf(t->fault.text, sizeof t->fault.text, "%s", text);
     report_alarm(t, "error", t->progress.steps, -1, NULL, text);
     t->single = 0;
@@ -269,13 +327,14 @@ void trainer_halt(struct trainer *t, const char *text) {
 }
 
 enum status trainer_finish(struct trainer *t) {
-    enum status status = STATUS_OK;
-    if (!t->lost && t->settings.eval_every > 0 && t->evaluated != t->progress.steps)
+    enum status status = trainer_settle(t);
+    if (status == STATUS_OK && !t->lost && t->settings.eval_every > 0 && t->evaluated != t->progress.steps)
         status = trainer_evaluate(t, false);
     return status == STATUS_OK || status == STATUS_INTERRUPTED ? trainer_save(t) : status;
 }
 
 enum status trainer_end(struct trainer *t, const char *reason, const char *text) {
+    (void)trainer_settle(t); /* the last steps' events come before the end's */
     enum status status = !strcmp(reason, "done") ? trainer_finish(t)
                          : t->discard            ? STATUS_OK
                                                  : trainer_save(t);

@@ -69,8 +69,14 @@ const struct settings *trainer_settings(const struct trainer *trainer);
 void trainer_begin(struct trainer *trainer);
 
 /* One whole step, and what is due after it (evaluation, checkpoint). STATUS_NON_FINITE has been dealt with
- * (rewound and paused): it is not returned. */
+ * (rewound and paused): it is not returned. An asynchronous device is given the step, and the events are those
+ * of the one before, so that it does not wait for the host; where something is due, at a pause and at the end
+ * they are there at once. */
 enum status trainer_step(struct trainer *trainer);
+
+/* Wait for the steps that are queued, and emit their events; every other call that needs it does it itself. A
+ * step that failed pauses the run, as in trainer_step(). */
+enum status trainer_settle(struct trainer *trainer);
 
 /* Apply a command at this boundary: emits `command` (applied or refused) and what follows from it.
  * STATUS_OK also when it was refused: *refused (may be NULL) tells. A failure is one of the device. */
@@ -83,7 +89,7 @@ const char *trainer_resumed(const struct trainer *trainer);
 bool trainer_paused(const struct trainer *trainer);
 bool trainer_finished(const struct trainer *trainer); /* planned steps done, or stopped */
 bool trainer_stopped(const struct trainer *trainer);  /* by the command */
-int64_t trainer_steps(const struct trainer *trainer); /* updates done */
+int64_t trainer_steps(const struct trainer *trainer); /* updates done, or queued */
 /* The level "error" alarm that paused the run, "" when there is none. */
 const char *trainer_fault(const struct trainer *trainer);
 

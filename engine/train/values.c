@@ -67,6 +67,8 @@ static enum status look_item(void *context, int item, int worker, struct stream 
 bool trainer_has_non_finite(struct trainer *t, struct span span, size_t first, size_t count) {
     struct look l = {t, part(t, span, first, count), -1};
     const struct device_handle device = t->options.device;
+    if (t->queued_count) /* the memory is that of a later step */
+        return false;
     return count && device.ops->each(device.device, 1, look_item, &l) == STATUS_OK &&
            trainer_wait(t) == STATUS_OK && l.first >= 0;
 }

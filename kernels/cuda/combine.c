@@ -226,6 +226,6 @@ static enum status combine(struct device *device, const struct combine_args *a) 
 }
 
 enum status cuda_combine_towers(struct device *device, const struct combine_args *a) {
-    int before = device->delivery_count;
+    int before = deliveries(device);
     return deliver_or_forget(device, before, combine(device, a));
 }

@@ -153,14 +153,18 @@ static enum status make_fixed(struct device *device, int gpu, struct sums *s) {
     void *at;
     size_t gradients = COMBINE_MAX_TOWERS * sizeof *s->gradients;
     size_t weights = COMBINE_MAX_TOWERS * sizeof *s->weights;
+    size_t scalars = sizeof *s->scalars;
     if (s->fixed)
         return STATUS_OK;
-    STATUS_TRY(again(device, gpu, NULL, gradients + weights + sizeof *s->scalars, &at));
+    STATUS_TRY(again(device, gpu, NULL, gradients + weights + scalars + sizeof *s->held, &at));
     s->fixed = at;
     s->gradients = at;
     s->weights = (double *)(s->fixed + gradients);
     s->scalars = (struct cuda_update_scalars *)(s->fixed + gradients + weights);
-    return STATUS_OK;
+    s->held = (int *)(s->fixed + gradients + weights + scalars);
+    return gpu_checked(device, gpu,
+                       cudaMemsetAsync(s->held, 0, sizeof *s->held, device->gpu[gpu].main.handle),
+                       "clear a flag");
 }
 
 enum status sums_room(struct device *device, int gpu, const struct table *table, int rows) {

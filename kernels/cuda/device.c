@@ -92,6 +92,7 @@ static enum status open_group(struct device *device) {
     STATUS_TRY(combine_open(device));
     for (int g = 0; g < device->count; g++)
         STATUS_TRY(open_gpu(device, g));
+    STATUS_TRY(marks_open(device));
     return collective_open(device);
 }
 
@@ -163,10 +164,8 @@ static enum status overdue(struct device *device) {
     return device_failed(device);
 }
 
-static enum status device_poll(struct device *device) {
-    if (*device->failure)
-        return device_failed(device);
-    enum status status = streams_query(device);
+/* What a look at the GPUs means for the device, with NCCL and the deadline. */
+static enum status looked(struct device *device, enum status status) {
     if (status == STATUS_OK || status == STATUS_BUSY) {
         enum status collective = collective_check(device);
         if (collective != STATUS_OK)
@@ -177,12 +176,38 @@ static enum status device_poll(struct device *device) {
     if (status == STATUS_BUSY)
         return status;
     device->busy_since = 0;
+    if (status != STATUS_OK) {
+        collective_close(device); /* else what is queued behind a sum would never end */
+        staging_forget(device);
+    }
+    return status;
+}
+
+/* It has failed before. */
+static enum status failed_already(struct device *device) {
+    staging_forget(device);
+    return device_failed(device);
+}
+
+static enum status device_poll(struct device *device) {
+    if (*device->failure)
+        return failed_already(device);
+    enum status status = looked(device, streams_query(device));
     if (status == STATUS_OK) {
         streams_settled(device);
-    } else {
-        collective_close(device); /* else what is queued behind a sum would never end */
+        staging_deliver(device, device->marks + 1);
     }
-    staging_settle(device, status == STATUS_OK);
+    return status;
+}
+
+static enum status device_reached(struct device *device) {
+    if (*device->failure)
+        return failed_already(device);
+    if (!device->marks)
+        return status_fail(STATUS_INTERNAL, "no mark is open");
+    enum status status = looked(device, marks_query(device));
+    if (status == STATUS_OK)
+        staging_deliver(device, 1);
     return status;
 }
 
@@ -218,6 +243,8 @@ static const struct device_ops operations = {
     .each = device_each,
     .workers = device_workers,
     .poll = device_poll,
+    .mark = marks_set,
+    .reached = device_reached,
     .extra = device_extra,
 };
 

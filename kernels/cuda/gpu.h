@@ -49,6 +49,7 @@ struct sums {
     const float **gradients;             /* [COMBINE_MAX_TOWERS] addresses on the GPU */
     double *weights;                     /* [COMBINE_MAX_TOWERS] */
     struct cuda_update_scalars *scalars; /* [1] */
+    int *held;                           /* [1] */
     float *gather; /* deterministic sums: gradients of this GPU's towers, then of all GPUs' */
     size_t gather_bytes;
 };
@@ -71,11 +72,19 @@ struct block {
     int gpu; /* where it is alone; -1: shared */
 };
 
-/* Values that go to the host once everything is done. */
+/* Values that go to the host once they are there. */
 struct delivery {
     void *to;
     const void *from;
     size_t bytes;
+};
+
+/* What is queued between two marks: page-locked memory that its copies go through, and its results. */
+struct generation {
+    struct chunk *staging;
+    struct delivery *deliveries;
+    int delivery_count, delivery_room;
+    cudaEvent_t done[DEVICE_GROUP_MAX]; /* by GPU: the mark at its end */
 };
 
 struct device {
@@ -87,9 +96,8 @@ struct device {
     struct stream worker[DEVICE_GROUP_MAX * WORKERS_PER_GPU];
     struct block *blocks; /* sorted by the callers' address */
     int block_count, block_room;
-    struct chunk *staging;
-    struct delivery *deliveries;
-    int delivery_count, delivery_room;
+    struct generation generation[DEVICE_MARKS];
+    int oldest, marks; /* open marks, the first of them at the end of generation[oldest] */
     struct table *tables;
     struct graph *graphs;
     struct share *shares;              /* [count] combine.c */
@@ -146,7 +154,7 @@ enum status memory_find(const struct device *device, struct span span, const str
 enum status memory_local(const struct device *device, int gpu, struct span span, size_t bytes,
                          const char *what, void **out);
 
-/* Page-locked memory until everything is done. */
+/* Page-locked memory until the generation at work is done. STATUS_INTERNAL: too many marks are open. */
 enum status staging_take(struct device *device, size_t bytes, void **out);
 
 /* Copy host memory to the GPU that is current, on `stream`, by way of page-locked memory. */
@@ -157,15 +165,25 @@ enum status staging_send(struct device *device, int gpu, cudaStream_t stream, vo
 enum status staging_receive(struct device *device, int gpu, cudaStream_t stream, const void *from,
                             size_t bytes, const void **out);
 
-/* `bytes` bytes of page-locked memory are to be copied to `to` once everything is done. */
+/* `bytes` bytes of page-locked memory are to be copied to `to` once the generation at work is done. */
 enum status deliver_later(struct device *device, void *to, const void *from, size_t bytes);
 
-/* The status of a call that began when there were `before` deliveries. When it failed its own are forgotten:
- * the caller's memory may be gone by then. */
+/* How many of those there are, and the status of a call that began when there were `before`. When it failed its
+ * own are forgotten: the caller's memory may be gone by then. */
+int deliveries(const struct device *device);
 enum status deliver_or_forget(struct device *device, int before, enum status status);
 
-/* Everything is done (`done`), or nothing will be any more. */
-void staging_settle(struct device *device, bool done);
+/* Begin another generation; the end of this one is an event on every GPU's main stream. */
+enum status marks_open(struct device *device);
+enum status marks_set(struct device *device);
+
+/* STATUS_OK: the oldest mark is reached; STATUS_BUSY, or a failure. */
+enum status marks_query(struct device *device);
+
+/* The first `generations` of those at work (at most marks + 1) are done: deliver, and close their marks. */
+void staging_deliver(struct device *device, int generations);
+/* Nothing will be done any more. */
+void staging_forget(struct device *device);
 void staging_close(struct device *device);
 
 /* ---- transfer.c */

@@ -152,14 +152,15 @@ struct cuda_update_scalars {
     double learning_rate, momentum, gradient_scale, ema_decay;
     double
         clip_norm; /* 0: no clipping, else the gradient is scaled further by min(1, clip_norm / |average|) */
-    int guard;     /* not 0: nothing but the sums is written when |average| is not finite */
+    int guard; /* not 0: nothing but the sums and *held is written when |average| is not finite, or *held */
 };
 
 /* struct update_args over the pieces. average_norm2: |average|^2 on the GPU, read when clip_norm > 0 or
- * guard; may be NULL otherwise. velocity and shadow may be NULL. parameter_norms2[i], update_norms2[i]: of
+ * guard; may be NULL otherwise. *held: whether the last update with guard, or one before it, wrote nothing; an
+ * update without guard makes it 0; NULL where there is no guard. velocity and shadow may be NULL. parameter_norms2[i], update_norms2[i]: of
  * piece i. parameters may be `average` where the learning rate is 0. */
 cudaError_t cuda_update(cudaStream_t stream, const struct cuda_piece *table, int pieces,
-                        const struct cuda_update_scalars *scalars, const double *average_norm2,
+                        const struct cuda_update_scalars *scalars, const double *average_norm2, int *held,
                         const float *average, float *parameters, float *velocity, float *shadow,
                         double *parameter_norms2, double *update_norms2);
 

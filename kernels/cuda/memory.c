@@ -126,8 +126,21 @@ struct chunk {
 
 enum { CHUNK = 1 << 20, STAGING_ALIGNMENT = 64 };
 
+/* The one at work; NULL: too many marks are open. */
+static struct generation *at_work(struct device *device) {
+    return device->marks < DEVICE_MARKS ? &device->generation[(device->oldest + device->marks) % DEVICE_MARKS]
+                                        : NULL;
+}
+
+static enum status too_many_marks(void) {
+    return status_fail(STATUS_INTERNAL, "work was queued behind %d marks that are open", DEVICE_MARKS);
+}
+
 enum status staging_take(struct device *device, size_t bytes, void **out) {
-    struct chunk *c = device->staging;
+    struct generation *now = at_work(device);
+    struct chunk *c = now ? now->staging : NULL;
+    if (!now)
+        return too_many_marks();
     bytes = (bytes + STAGING_ALIGNMENT - 1) / STAGING_ALIGNMENT * STAGING_ALIGNMENT;
     while (c && c->bytes - c->used < bytes)
         c = c->next;
@@ -141,8 +154,8 @@ enum status staging_take(struct device *device, size_t bytes, void **out) {
             return status_fail(STATUS_NO_MEMORY, "no page-locked memory of %zu bytes for copies to the GPUs",
                                size);
         }
-        *c = (struct chunk){.next = device->staging, .memory = memory, .bytes = size};
-        device->staging = c;
+        *c = (struct chunk){.next = now->staging, .memory = memory, .bytes = size};
+        now->staging = c;
     }
     *out = c->memory + c->used;
     c->used += bytes;
@@ -170,38 +183,107 @@ enum status staging_receive(struct device *device, int gpu, cudaStream_t stream,
 }
 
 enum status deliver_later(struct device *device, void *to, const void *from, size_t bytes) {
-    if (device->delivery_count == device->delivery_room) {
-        int room = device->delivery_room ? 2 * device->delivery_room : 256;
-        struct delivery *more = realloc(device->deliveries, (size_t)room * sizeof *more);
+    struct generation *now = at_work(device);
+    if (!now)
+        return too_many_marks();
+    if (now->delivery_count == now->delivery_room) {
+        int room = now->delivery_room ? 2 * now->delivery_room : 256;
+        struct delivery *more = realloc(now->deliveries, (size_t)room * sizeof *more);
         if (!more)
             return status_fail(STATUS_NO_MEMORY, "no memory for the list of a device's results");
-        device->deliveries = more;
-        device->delivery_room = room;
+        now->deliveries = more;
+        now->delivery_room = room;
     }
-    device->deliveries[device->delivery_count++] = (struct delivery){to, from, bytes};
+    now->deliveries[now->delivery_count++] = (struct delivery){to, from, bytes};
     return STATUS_OK;
 }
 
+int deliveries(const struct device *device) {
+    int now = (device->oldest + device->marks) % DEVICE_MARKS;
+    return device->marks < DEVICE_MARKS ? device->generation[now].delivery_count : 0;
+}
+
 enum status deliver_or_forget(struct device *device, int before, enum status status) {
-    if (status != STATUS_OK)
-        device->delivery_count = before;
+    struct generation *now = at_work(device);
+    if (status != STATUS_OK && now)
+        now->delivery_count = before;
     return status;
 }
 
-void staging_settle(struct device *device, bool done) {
-    for (int i = 0; done && i < device->delivery_count; i++)
-        memcpy(device->deliveries[i].to, device->deliveries[i].from, device->deliveries[i].bytes);
-    device->delivery_count = 0;
-    for (struct chunk *c = device->staging; done && c; c = c->next)
-        c->used = 0;
+void staging_deliver(struct device *device, int generations) {
+    for (int n = 0; n < generations; n++) {
+        struct generation *done = &device->generation[device->oldest];
+        for (int i = 0; i < done->delivery_count; i++)
+            memcpy(done->deliveries[i].to, done->deliveries[i].from, done->deliveries[i].bytes);
+        done->delivery_count = 0;
+        for (struct chunk *c = done->staging; c; c = c->next)
+            c->used = 0;
+        if (!device->marks)
+            return;
+        device->oldest = (device->oldest + 1) % DEVICE_MARKS;
+        device->marks--;
+    }
+}
+
+void staging_forget(struct device *device) {
+    for (int i = 0; i < DEVICE_MARKS; i++)
+        device->generation[i].delivery_count = 0;
+    device->marks = 0;
 }
 
 void staging_close(struct device *device) {
-    while (device->staging) {
-        struct chunk *c = device->staging;
-        device->staging = c->next;
-        (void)cudaFreeHost(c->memory);
-        free(c);
+    for (int i = 0; i < DEVICE_MARKS; i++) {
+        struct generation *g = &device->generation[i];
+        while (g->staging) {
+            struct chunk *c = g->staging;
+            g->staging = c->next;
+            (void)cudaFreeHost(c->memory);
+            free(c);
+        }
+        free(g->deliveries);
+        for (int k = 0; k < device->count; k++) {
+            gpu_use(&device->gpu[k]);
+            if (g->done[k])
+                (void)cudaEventDestroy(g->done[k]);
+        }
     }
-    free(device->deliveries);
+}
+
+/* ---- marks */
+
+enum status marks_open(struct device *device) {
+    for (int i = 0; i < DEVICE_MARKS; i++)
+        for (int g = 0; g < device->count; g++) {
+            gpu_use(&device->gpu[g]);
+            STATUS_TRY(gpu_checked(
+                device, g, cudaEventCreateWithFlags(&device->generation[i].done[g], cudaEventDisableTiming),
+                "make an event"));
+        }
+    return STATUS_OK;
+}
+
+enum status marks_set(struct device *device) {
+    struct generation *now = at_work(device);
+    if (!now)
+        return too_many_marks();
+    for (int g = 0; g < device->count; g++) {
+        cudaStream_t main;
+        STATUS_TRY(gpu_join(device, g, &main));
+        STATUS_TRY(gpu_checked(device, g, cudaEventRecord(now->done[g], main), "record an event"));
+    }
+    device->marks++;
+    return STATUS_OK;
+}
+
+enum status marks_query(struct device *device) {
+    for (int g = 0; g < device->count; g++) {
+        gpu_use(&device->gpu[g]);
+        cudaError_t error = cudaEventQuery(device->generation[device->oldest].done[g]);
+        if (error == cudaErrorNotReady) {
+            (void)cudaGetLastError();
+            return STATUS_BUSY;
+        }
+        STATUS_TRY(gpu_checked(device, g, error, "finish its work"));
+    }
+    return STATUS_OK;
 }

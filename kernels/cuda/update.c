@@ -43,7 +43,7 @@ static enum status update_on(struct device *device, int gpu, const struct update
     STATUS_TRY(gpu_join(device, gpu, &main));
     STATUS_TRY(staging_send(device, gpu, main, s->scalars, &scalars, sizeof scalars));
     cudaError_t error = cuda_update(main, table->piece[gpu], table->pieces, s->scalars, s->average_norm2,
-                                    average, parameters, velocity, shadow, s->average, s->other);
+                                    s->held, average, parameters, velocity, shadow, s->average, s->other);
     STATUS_TRY(gpu_checked(device, gpu, error, "update the parameters"));
     if (brings)
         STATUS_TRY(bring(device, gpu, main, a, table));
@@ -69,6 +69,6 @@ static enum status update(struct device *device, const struct update_args *a) {
 }
 
 enum status cuda_update_parameters(struct device *device, const struct update_args *a) {
-    int before = device->delivery_count;
+    int before = deliveries(device);
     return deliver_or_forget(device, before, update(device, a));
 }

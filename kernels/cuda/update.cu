@@ -19,14 +19,14 @@ struct factors {
 } // namespace
 
 static __device__ __forceinline__ factors factors_of(const cuda_update_scalars &s,
-                                                     const double *average_norm2) {
+                                                     const double *average_norm2, const int *held) {
     factors f = {s.learning_rate, s.momentum, s.gradient_scale, 1 - s.ema_decay, false};
     if (s.clip_norm > 0) {
         double norm = sqrt(*average_norm2);
         if (norm > s.clip_norm)
             f.scale *= s.clip_norm / norm;
     }
-    f.hold = s.guard && !isfinite(*average_norm2);
+    f.hold = s.guard && (*held || !isfinite(*average_norm2));
     return f;
 }
 
@@ -58,11 +58,11 @@ static __device__ __forceinline__ double move(const flat &b, const factors &f, s
 }
 
 static __global__ void __launch_bounds__(THREADS, 4)
-    update(const cuda_piece *table, const cuda_update_scalars *scalars, const double *average_norm2,
+    update(const cuda_piece *table, const cuda_update_scalars *scalars, const double *average_norm2, int *held,
            flat buffers, double *parameter_norms2, double *update_norms2) {
     __shared__ double room[2][WARPS];
     cuda_piece piece = table[blockIdx.x];
-    factors f = factors_of(*scalars, average_norm2);
+    factors f = factors_of(*scalars, average_norm2, held);
     double norm2 = 0, change_norm2 = 0;
     element elements[PER_THREAD] = {};
     size_t first = static_cast<size_t>(piece.first) + threadIdx.x;
@@ -80,18 +80,20 @@ static __global__ void __launch_bounds__(THREADS, 4)
     norm2 = block_sum(norm2, room[0]);
     change_norm2 = block_sum(change_norm2, room[1]);
     if (threadIdx.x == 0) {
+        if (held && (f.hold || !scalars->guard)) // the same in all blocks
+            *held = f.hold;
         parameter_norms2[blockIdx.x] = norm2;
         update_norms2[blockIdx.x] = change_norm2;
     }
 }
 
 cudaError_t cuda_update(cudaStream_t stream, const struct cuda_piece *table, int pieces,
-                        const struct cuda_update_scalars *scalars, const double *average_norm2,
+                        const struct cuda_update_scalars *scalars, const double *average_norm2, int *held,
                         const float *average, float *parameters, float *velocity, float *shadow,
                         double *parameter_norms2, double *update_norms2) {
     if (pieces < 1)
         return cudaErrorInvalidValue;
     flat buffers = {average, parameters, velocity, shadow};
     return LAUNCH(update, dim3(pieces), dim3(THREADS), 0, stream, update, table, scalars, average_norm2,
-                  buffers, parameter_norms2, update_norms2);
+                  held, buffers, parameter_norms2, update_norms2);
 }

@@ -344,6 +344,7 @@ static void run_update(const void *args) {
                                           .ema_decay = 0.7,
                                           .clip_norm = c->clip_norm,
                                           .guard = c->clip_norm > 0};
+    int held = 0;
     double clip = c->clip_norm > 0 && norm > c->clip_norm ? c->clip_norm / norm : 1,
            expected_norms2[2][SEGMENTS];
     struct update_args expected = {.parameters = span_of(&s.parameters[0]),
@@ -362,8 +363,10 @@ static void run_update(const void *args) {
     struct room sums = room_new(2 * (size_t)p.count * sizeof(double), 0),
                 norms2 = room_new(2 * SEGMENTS * sizeof(double), 0);
     double *sum = sums.data, *found = norms2.data;
-    ok(cuda_update(NULL, p.table, p.count, &scalars, c->clip_norm > 0 ? &average_norm2 : NULL, s.average.data,
-                   s.parameters[1].data, s.velocity[1].data, s.shadow[1].data, sum, sum + p.count));
+    ok(cuda_update(NULL, p.table, p.count, &scalars, c->clip_norm > 0 ? &average_norm2 : NULL,
+                   c->clip_norm > 0 ? &held : NULL, s.average.data, s.parameters[1].data, s.velocity[1].data,
+                   s.shadow[1].data, sum, sum + p.count));
+    assert_int_equal(held, 0);
     ok(cuda_sum_segments(NULL, sum, p.begin, SEGMENTS, found));
     ok(cuda_sum_segments(NULL, sum + p.count, p.begin, SEGMENTS, found + SEGMENTS));
     near_floats("parameters", s.parameters[1].data, s.parameters[0].data, COUNT, 0);
@@ -392,7 +395,8 @@ static void test_update(void **state) {
     both_orders(run_update, &far);
 }
 
-/* With the guard, an average that is not finite changes nothing; without, it does. */
+/* With the guard, an average that is not finite changes nothing, nor does a finite one after it; without, it
+ * does. */
 static void test_guard(void **state) {
     (void)state;
     static const double bad[] = {NAN, INFINITY};
@@ -407,13 +411,22 @@ static void test_guard(void **state) {
         struct cuda_update_scalars scalars = {.learning_rate = 0.25, .gradient_scale = 1, .guard = guard};
         struct room sums = room_new(2 * (size_t)p.count * sizeof(double), 0);
         double *sum = sums.data;
-        ok(cuda_update(NULL, p.table, p.count, &scalars, &bad[i / 2], s.average.data, s.parameters[1].data,
-                       s.velocity[1].data, s.shadow[1].data, sum, sum + p.count));
+        const double norms2[] = {bad[i / 2], 1};
+        int held = 0;
+        for (int turn = 0; turn < 1 + guard; turn++)
+            ok(cuda_update(NULL, p.table, p.count, &scalars, &norms2[turn], &held, s.average.data,
+                           s.parameters[1].data, s.velocity[1].data, s.shadow[1].data, sum, sum + p.count));
+        assert_int_equal(held, guard);
         bool same = memcmp(s.parameters[0].data, s.parameters[1].data, s.parameters[0].bytes) == 0 &&
                     memcmp(s.velocity[0].data, s.velocity[1].data, s.velocity[0].bytes) == 0 &&
                     memcmp(s.shadow[0].data, s.shadow[1].data, s.shadow[0].bytes) == 0;
         assert_true(same == guard);
         assert_true(isfinite(sum[0]) == guard);
+        scalars.guard = 0;
+        ok(cuda_update(NULL, p.table, p.count, &scalars, norms2, &held, s.average.data, s.parameters[1].data,
+                       s.velocity[1].data, s.shadow[1].data, sum, sum + p.count));
+        assert_int_equal(held, 0);
+        assert_false(isfinite(sum[0]));
         room_end(&sums, "sums");
         state_end(&s);
     }

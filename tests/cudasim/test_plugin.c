@@ -37,8 +37,9 @@ static struct outcome *outcome_of(const char *device, const struct plan_of_run *
     for (int i = 0; i < plan->steps; i++) {
         if (i < 4 && plan->commands[i] && !train_run_command(run, plan->commands[i]))
             fail_msg("%s: %s", plan->commands[i], run->reason);
-        train_run_steps(run, 1);
+        assert_int_equal(trainer_step(run->trainer), STATUS_OK);
     }
+    assert_int_equal(trainer_settle(run->trainer), STATUS_OK);
     o->count = run->steps;
     memcpy(o->steps, run->kept, sizeof o->steps);
     o->size = run->model->flat_count;
@@ -158,6 +159,46 @@ static void other_rules(void **state) {
     outcome_free(sim);
 }
 
+/* ---- a step's figures are read while the next one runs */
+
+static void a_step_is_told_while_the_next_runs(void **state) {
+    (void)state;
+    const char *const words[] = {"towers=2", "batch=8", "lr=0.05", "momentum=0.9", NULL};
+    sim_set(sim_healthy(2, 1));
+    struct train_run *cpu = train_run_open("cpu", mlp_text, 30, 20, words), /* every fourth step is short */
+        *sim = train_run_open(sim_names(2), mlp_text, 30, 20, words);
+    for (int i = 1; i <= 9; i++) {
+        assert_int_equal(trainer_step(cpu->trainer), STATUS_OK);
+        assert_int_equal(trainer_step(sim->trainer), STATUS_OK);
+        assert_int_equal(trainer_steps(sim->trainer), i);
+        assert_int_equal(sim->steps, i - 1);
+    }
+    assert_true(train_run_command(sim, "set lr 0.01")); /* between steps 9 and 10 */
+    assert_int_equal(sim->steps, 9);
+    assert_true(train_run_command(cpu, "set lr 0.01") && train_run_command(cpu, "step 2"));
+    assert_true(train_run_command(sim, "step 2"));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(trainer_step(cpu->trainer), STATUS_OK);
+        assert_int_equal(trainer_step(sim->trainer), STATUS_OK);
+    }
+    assert_true(trainer_paused(sim->trainer)); /* at once */
+    assert_int_equal(sim->steps, 11);
+    for (int i = 0; i < 11; i++) {
+        const struct event_step *a = &sim->kept[i].step, *b = &cpu->kept[i].step;
+        assert_int_equal(a->step, i + 1);
+        assert_int_equal(a->images, b->images);
+        assert_true(a->lr == b->lr && a->epoch == b->epoch);
+        assert_int_equal(sim->kept[i].recorded, cpu->kept[i].recorded);
+        assert_near(a->loss, b->loss, 1e-5);
+        assert_near(a->grad_norm, b->grad_norm, 1e-5);
+        assert_near(a->update_ratio, b->update_ratio, 1e-5);
+        assert_near(a->weight_decay, b->weight_decay, 1e-5);
+    }
+    train_run_close(cpu);
+    train_run_close(sim);
+    assert_true(sim_clean());
+}
+
 /* ---- what the device is asked about its values */
 
 /* Step 100, which tells of the layers, by a run that goes on from the CPU's checkpoint of step 99. */
@@ -220,9 +261,13 @@ int main(void) {
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_are_the_cpus), cmocka_unit_test(any_group_and_towers),
-        cmocka_unit_test(towers_may_change),   cmocka_unit_test(other_rules),
-        cmocka_unit_test(layers_are_the_cpus), cmocka_unit_test(faults_are_named),
+        cmocka_unit_test(losses_are_the_cpus),
+        cmocka_unit_test(any_group_and_towers),
+        cmocka_unit_test(towers_may_change),
+        cmocka_unit_test(other_rules),
+        cmocka_unit_test(a_step_is_told_while_the_next_runs),
+        cmocka_unit_test(layers_are_the_cpus),
+        cmocka_unit_test(faults_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,9 @@ static bool two_steps(struct cudasim_settings settings, const char *model, doubl
     assert_non_null(parameters);
     bool whole = true;
     for (int i = 0; i < 2 && whole; i++)
-        whole = trainer_step(run->trainer) == STATUS_OK && run->steps == i + 1;
-    whole = whole && trainer_read(run->trainer, "parameters", parameters, count) == STATUS_OK;
+        whole = trainer_step(run->trainer) == STATUS_OK;
+    whole = whole && trainer_settle(run->trainer) == STATUS_OK && run->steps == 2 &&
+            trainer_read(run->trainer, "parameters", parameters, count) == STATUS_OK;
     *mark = 0;
     for (size_t i = 0; i < count; i++)
         *mark += (double)parameters[i] * (double)(i % 101 + 1);
@@ -98,6 +99,7 @@ static void lose(int gpu, int after) {
     sim_set(settings);
     for (int i = 0; i < 50 && !trainer_paused(run->trainer); i++)
         assert_int_equal(trainer_step(run->trainer), STATUS_OK);
+    assert_int_equal(trainer_settle(run->trainer), STATUS_OK);
     assert_true(trainer_paused(run->trainer));
     assert_true(strstr(run->alarm, name) || strstr(run->alarm, "NCCL"));
     assert_int_equal(trainer_steps(run->trainer), 0); /* the last good state: that of the start */
@@ -159,6 +161,7 @@ static void nccl_fails(void **state) {
     settings.fail_collective = 1;
     sim_set(settings);
     assert_int_equal(trainer_step(run->trainer), STATUS_OK);
+    assert_int_equal(trainer_settle(run->trainer), STATUS_OK);
     assert_true(trainer_paused(run->trainer));
     assert_non_null(strstr(run->alarm, "NCCL"));
     train_run_close(run);
@@ -174,6 +177,7 @@ static void nccl_never_answers(void **state) {
     settings.hang_collective = 0;
     sim_set(settings);
     assert_int_equal(trainer_step(run->trainer), STATUS_OK);
+    assert_int_equal(trainer_settle(run->trainer), STATUS_OK);
     assert_true(trainer_paused(run->trainer));
     assert_non_null(strstr(run->alarm, "within 2 seconds"));
     train_run_close(run);

@@ -34,6 +34,16 @@ cmp <(losses det-1) <(losses det-2) || fail "--deterministic: one GPU and two gi
 train eager sim:0,sim:1 --towers 4 --no-graphs || fail "$(cat "$TEST_TMP/eager.out")"
 cmp <(losses on-sim) <(losses eager) || fail "graphs and --no-graphs give other losses"
 
+# a step's figures are read while the next one runs: the record tells the same in the same order all the same
+printf '@4 set lr 0.02\n@6 towers 2\n@9 set batch 15\n@12 save\n@13 step 3\n' >"$TEST_TMP/script"
+order() { sed -E 's/^\{"event":"([a-z_]+)".*/\1 &/' "$TOWERSCOPE_RUNS/$1/events.jsonl" |
+    awk '{at = match($0, /"(step|state)":[^,}]*/) ? substr($0, RSTART, RLENGTH) : ""; print $1, at}'; }
+for on in cpu sim:0,sim:1; do # in the foreground it ends when it pauses
+    train "told-${on%%:*}" "$on" --towers 3 --checkpoint-every 5 --script "$TEST_TMP/script" || fail "$(cat "$TEST_TMP/told-${on%%:*}.out")"
+done
+[ "$(grep -c '"event":"step"' "$TOWERSCOPE_RUNS/told-sim/events.jsonl")" = 16 ] || fail "not 16 steps: $(cat "$TEST_TMP/told-sim.out")"
+diff <(order told-cpu) <(order told-sim) || fail "the record of the simulated GPUs (>) tells something else"
+
 train twice sim:0,sim:0 && fail "one GPU twice was taken"
 grep -q "sim:0 stands there twice" "$TEST_TMP/twice.out" || fail "$(cat "$TEST_TMP/twice.out")"
 train third sim:2 && fail "a GPU that is not there was taken"

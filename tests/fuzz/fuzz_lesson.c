@@ -54,6 +54,11 @@ enum status trainer_step(struct trainer *trainer) {
     return play(NULL);
 }
 
+enum status trainer_settle(struct trainer *trainer) {
+    (void)trainer;
+    return STATUS_OK;
+}
+
 enum status trainer_command(struct trainer *trainer, const struct command *command, bool *refused) {
     (void)trainer, (void)refused;
     return command->kind == COMMAND_PHASE ? play("update") : play(NULL);

@@ -258,6 +258,8 @@ void train_run_steps(struct train_run *run, int steps) {
     for (int i = 0; i < steps; i++)
         if (trainer_step(run->trainer) != STATUS_OK)
             fail_msg("step %d: %s", i + 1, status_text());
+    if (trainer_settle(run->trainer) != STATUS_OK)
+        fail_msg("%s", status_text());
 }
 
 bool train_run_command(struct train_run *run, const char *text) {
