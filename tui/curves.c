@@ -57,8 +57,11 @@ static bool start_over(struct curves *curves, const struct curves_request *reque
 static void widen(struct bucket *bucket, double value) {
     if (!isfinite(value))
         return;
-    bucket->low = fminf(bucket->low, (float)value);
-    bucket->high = fmaxf(bucket->high, (float)value);
+    float single = (float)value;
+    if (single < bucket->low) /* not fminf(): a call, for every sample of a long run */
+        bucket->low = single;
+    if (single > bucket->high)
+        bucket->high = single;
 }
 
 /* One sample into its bucket (NULL: outside the axis, only the moving average takes note). */
@@ -92,6 +95,23 @@ static double tower_value(const struct run_state *state, const struct state_curv
     return quantity == CURVE_LOSS ? (double)t->loss : (double)t->grad_norm;
 }
 
+/* Of the finite values; low > high: there is none. */
+static void towers_range(const struct state_tower_point *towers, int count, enum curve_quantity quantity,
+                         float *low, float *high) {
+    const float *values = quantity == CURVE_LOSS ? &towers->loss : &towers->grad_norm;
+    enum { STRIDE = sizeof *towers / sizeof *values };
+    float least = INFINITY, most = -INFINITY;
+    for (int i = 0; i < count; i++) {
+        float value = values[i * STRIDE];
+        value +=
+            0 * value; /* NaN when it is not finite, and NaN is neither: no jump that can't be foretold */
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+    }
+    *low = least;
+    *high = most;
+}
+
 static void add_point(struct curves *curves, const struct run_state *state,
                       const struct state_curve_point *point) {
     const struct curves_request *request = &curves->request;
@@ -120,17 +140,12 @@ static void add_point(struct curves *curves, const struct run_state *state,
                     tower_value(state, point, request->towers[i], request->quantity));
         return;
     }
-    double low = INFINITY, high = -INFINITY;
-    for (int i = 0; i < point->tower_count; i++) {
-        double value = tower_value(state, point, i, request->quantity);
-        if (isfinite(value)) {
-            low = fmin(low, value);
-            high = fmax(high, value);
-        }
-    }
+    float low, high;
+    towers_range(state->tower_points + point->first_tower, point->tower_count, request->quantity, &low,
+                 &high);
     if (low <= high) {
-        add(curves, SERIES_TOWERS, at ? at + SERIES_TOWERS * stride : NULL, low);
-        add(curves, SERIES_TOWERS + 1, at ? at + (SERIES_TOWERS + 1) * stride : NULL, high);
+        add(curves, SERIES_TOWERS, at ? at + SERIES_TOWERS * stride : NULL, (double)low);
+        add(curves, SERIES_TOWERS + 1, at ? at + (SERIES_TOWERS + 1) * stride : NULL, (double)high);
     }
 }
 

@@ -159,6 +159,8 @@ static enum status go_to(struct replay *replay, int64_t target) {
         replay->crashed = false;
         if (replay->at < replay->count)
             STATUS_TRY(record_seek(replay->player, replay->entries[replay->at].offset));
+    } else if (replay->at > 0 && target > replay->at) {
+        replay->base.generation++; /* a leap: what is shown changes at once, not with the next figures */
     }
     while (replay->at < target)
         STATUS_TRY(play_one(replay));

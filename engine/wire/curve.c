@@ -115,6 +115,22 @@ static enum status thin(struct curve *curve) {
     return STATUS_OK;
 }
 
+/* Whether the store holds this very point behind the curve's end, written by another reader of it: a state of
+ * the same run that is further on. */
+static bool is_there(const struct curve *curve, const struct state_curve_point *point,
+                     const struct state_tower_point *towers) {
+    const struct curve_store *store = curve->store;
+    if (curve->point_count >= store->points_written ||
+        curve->tower_point_count + point->tower_count > store->tower_points_written)
+        return false;
+    const struct state_curve_point *there = &curve->points[curve->point_count];
+    return there->first_tower == curve->tower_point_count && there->tower_count == point->tower_count &&
+           there->applied == point->applied &&
+           !memcmp(there, point, offsetof(struct state_curve_point, first_tower)) &&
+           !memcmp(curve->tower_points + curve->tower_point_count, towers,
+                   (size_t)point->tower_count * sizeof *towers);
+}
+
 enum status curve_append(struct curve *curve, const struct state_curve_point *point,
                          const struct state_tower_point *towers) {
     if (point->tower_count > CURVE_TOWER_POINTS / 8)
@@ -122,6 +138,11 @@ enum status curve_append(struct curve *curve, const struct state_curve_point *po
     while (curve->point_count >= CURVE_POINTS ||
            curve->tower_point_count + point->tower_count > CURVE_TOWER_POINTS)
         STATUS_TRY(thin(curve));
+    if (is_there(curve, point, towers)) {
+        curve->point_count++;
+        curve->tower_point_count += point->tower_count;
+        return STATUS_OK;
+    }
     STATUS_TRY(make_own(curve, false));
     struct state_curve_point *new = &curve->points[curve->point_count++];
     *new = *point;

@@ -1,7 +1,8 @@
 /* The curves of a run: points in the order of their steps, bounded, shared by copies of a state.
  *
  * A copy costs nothing: it reads the same points up to its own count. Points are only ever appended in place;
- * whoever has to change one gets a store of its own first. Copies of one state belong to one thread. */
+ * whoever has to change one gets a store of its own first. A copy that goes the way of the others finds its
+ * points written and goes on sharing them. Copies of one state belong to one thread. */
 #ifndef TOWERSCOPE_ENGINE_WIRE_CURVE_H
 #define TOWERSCOPE_ENGINE_WIRE_CURVE_H
 

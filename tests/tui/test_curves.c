@@ -114,6 +114,36 @@ static void going_back(void **state) {
     state_free(shorter);
 }
 
+/* The range of many towers is that of their finite values. */
+static void ranges(void **state) {
+    (void)state;
+    const double losses[][5] = {{3, 1, 2, 5, 4},
+                                {NAN, 1, HUGE_VAL, 5, -HUGE_VAL},
+                                {-HUGE_VAL, NAN, NAN, -2, NAN},
+                                {NAN, NAN, HUGE_VAL, HUGE_VAL, NAN}};
+    const float low[] = {1, 1, -2, INFINITY}, high[] = {5, 5, -2, -INFINITY};
+    for (int i = 0; i < 4; i++) {
+        struct event_step_tower towers[5];
+        struct event event = event_new(EVENT_STEP);
+        memset(towers, 0, sizeof towers);
+        for (int k = 0; k < 5; k++)
+            towers[k].loss = losses[i][k];
+        event.seq = event.step.step = 1;
+        event.step.tower_count = 5;
+        event.step.towers = towers;
+        struct run_state *run = state_new();
+        assert_int_equal(state_apply(run, &event), STATUS_OK);
+        struct curves curves = {0};
+        struct curves_request r = request(1, 1);
+        r.tower_count = -1;
+        assert_true(curves_update(&curves, run, &r));
+        assert_true(curves_series(&curves, SERIES_TOWERS)[0].low == low[i]);
+        assert_true(curves_series(&curves, SERIES_TOWERS + 1)[0].high == high[i]);
+        curves_free(&curves);
+        state_free(run);
+    }
+}
+
 /* The columns under a wrong rule know its number, and no others do. */
 static void wrong_rules(void **state) {
     (void)state;
@@ -209,9 +239,13 @@ static void step_axes_jump(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_are_kept), cmocka_unit_test(as_they_come),
-        cmocka_unit_test(going_back),       cmocka_unit_test(wrong_rules),
-        cmocka_unit_test(range_of_many),    cmocka_unit_test(value_axes_hold_their_values),
+        cmocka_unit_test(samples_are_kept),
+        cmocka_unit_test(as_they_come),
+        cmocka_unit_test(going_back),
+        cmocka_unit_test(ranges),
+        cmocka_unit_test(wrong_rules),
+        cmocka_unit_test(range_of_many),
+        cmocka_unit_test(value_axes_hold_their_values),
         cmocka_unit_test(step_axes_jump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

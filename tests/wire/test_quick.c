@@ -195,7 +195,7 @@ static void numbers_are_the_nearest_double(void **context) {
             fail_msg("read the short way: %s", slow[i]);
     struct random random = random_begin(12, RANDOM_TEST, 0);
     char digits[64];
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 6000; i++) {
         double some = ldexp(random_double(&random) - 0.5, (int)random_below(&random, 160) - 80);
         snprintf(digits, sizeof digits, "%.*g", 1 + (int)random_below(&random, 18), some);
         check_number(digits);
@@ -353,7 +353,7 @@ static void damaged_lines_are_the_same(void **context) {
     static const char marks[] = "{}[]\",:0-9eE.\\ntf\x80\xff \n";
     struct random random = random_begin(14, RANDOM_TEST, 0);
     int taken = 0;
-    for (int i = 0; i < 12000; i++) {
+    for (int i = 0; i < 6000; i++) {
         struct arena arena = {0};
         struct event event = i % 2
                                  ? events_step(1 + i, 1 + i, 1 + i % 4, &arena)

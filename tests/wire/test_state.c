@@ -417,7 +417,7 @@ static void a_copy_is_a_state_of_its_own(void **context) {
     (void)context;
     enum { EVENTS = 3000, FROM = 1000 };
     struct random random = random_begin(6, RANDOM_TEST, 0);
-    struct run_state *whole = state_new(), *early = NULL, *later = NULL;
+    struct run_state *whole = state_new(), *early = NULL, *later = NULL, *strayed = NULL;
     struct arena arena = {0};
     static struct event events[EVENTS];
     for (int i = 0; i < EVENTS; i++) {
@@ -426,12 +426,16 @@ static void a_copy_is_a_state_of_its_own(void **context) {
         if (i == FROM - 1) {
             early = state_copy(whole);
             later = state_copy(early);
+            strayed = state_copy(early);
             check_same(early, whole);
         }
     }
+    for (int i = FROM; i < EVENTS; i++) /* the first of the same points, then others in their places */
+        apply(strayed, i < FROM + 50 ? events[i] : any_event(i + 1, &random, &arena));
     for (int i = FROM; i < EVENTS; i++)
         apply(early, events[i]); /* seek: from a snapshot forward */
     check_same(early, whole);
+    state_free(strayed);
     state_free(whole);
     for (int i = FROM; i < EVENTS; i++)
         apply(later, events[i]);
@@ -439,6 +443,28 @@ static void a_copy_is_a_state_of_its_own(void **context) {
     state_free(early);
     state_free(later);
     arena_free(&arena);
+}
+
+/* A copy that is folded on over what the original knows already needs no memory for its curves. */
+static void a_copy_shares_its_curves(void **context) {
+    (void)context;
+    struct run_state *whole = state_new(), *copy;
+    steps(whole, 1, 1, 100, 3);
+    copy = state_copy(whole);
+    steps(whole, 101, 101, 300, 3);
+    steps(copy, 101, 101, 250, 3);
+    assert_ptr_equal(copy->points, whole->points);
+    assert_ptr_equal(copy->tower_points, whole->tower_points);
+    assert_int_equal(copy->point_count, 250);
+    assert_int_equal(copy->tower_point_count, 750);
+    steps(copy, 251, 251, 251, 4); /* another one than the original's */
+    assert_ptr_not_equal(copy->points, whole->points);
+    assert_int_equal(copy->points[250].tower_count, 4);
+    assert_int_equal(whole->points[250].tower_count, 3);
+    check_curve(copy);
+    check_curve(whole);
+    state_free(whole);
+    state_free(copy);
 }
 
 static long resident_kilobytes(void) {
@@ -492,6 +518,7 @@ int main(void) {
         cmocka_unit_test(losses_too_long_for_a_line_come_together),
         cmocka_unit_test(words_are_safe_to_show),
         cmocka_unit_test(a_copy_is_a_state_of_its_own),
+        cmocka_unit_test(a_copy_shares_its_curves),
         cmocka_unit_test(a_large_run_with_snapshots_is_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
