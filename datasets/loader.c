@@ -65,10 +65,22 @@ static void plan_batch(struct loader *l, struct slot *slot) {
     l->plan = loader_after(l->set, b);
 }
 
+/* Images lie anywhere: the next one's bytes are sent for while a picture is made. */
+static void foresee(const struct loader *l, const struct batch *b, int64_t image) {
+    enum { LINE = 64, MOST = 4096 };
+    size_t bytes = shape_size(l->set->shape);
+    const uint8_t *pixels = l->set->pixels + (size_t)b->samples[image] * bytes;
+    for (size_t at = 0; at < bytes && at < MOST; at += LINE)
+        __builtin_prefetch(pixels + at);
+}
+
 void loader_make(const struct loader *l, const struct batch *b, int64_t first, int64_t images) {
-    for (int64_t i = first; i < first + images; i++)
+    for (int64_t i = first; i < first + images; i++) {
+        if (i + 1 < b->images)
+            foresee(l, b, i + 1);
         distort_training(l->set, b->samples[i], l->options.size, l->options.distortions, l->options.seed,
                          b->place.epoch, b->pixels + (size_t)i * l->image);
+    }
 }
 
 /* With the lock held: the oldest slot that still has images to give out, or NULL. */
