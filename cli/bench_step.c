@@ -19,6 +19,7 @@ struct bench_step {
     const struct model *model;
     struct device_handle device;
     int count, batch, workers;
+    int loaders; /* workers that load the images; 0: each tower's loads its own */
     struct bench_tower *towers;
     struct span *scratch; /* [workers] */
     struct span values, gradient, average, prepared;
@@ -109,8 +110,12 @@ enum status bench_step_open(const struct model *model, struct device_handle devi
                              .count = towers,
                              .batch = batch,
                              .workers = device.ops->workers(device.device, towers)};
-    enum status status =
-        allocate_host(b) ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a benchmark");
+    struct device_info info;
+    enum status status = device.ops->describe(device.device, &info);
+    if (status == STATUS_OK && info.host_memory)
+        b->loaders = device.ops->workers(device.device, batch);
+    if (status == STATUS_OK)
+        status = allocate_host(b) ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a benchmark");
     if (status == STATUS_OK)
         status = plan_towers(b);
     if (status == STATUS_OK)
@@ -157,14 +162,40 @@ static enum status prepare(void *context, int item, int worker, struct stream *s
     return net_prepare(b->towers[0].net, stream, b->values, b->prepared);
 }
 
+/* Images first .. first + images - 1 of a tower's shard to its input. */
+static enum status load_images(struct bench_step *b, const struct bench_tower *t, int64_t first,
+                               int64_t images, struct stream *stream) {
+    size_t values = shape_size(b->model->input), skipped = (size_t)first * values * sizeof(float);
+    struct span input = net_input(t->net, &t->memory);
+    input = (struct span){(char *)input.data + skipped, input.bytes - skipped};
+    return b->device.ops->write(b->device.device, stream, input,
+                                b->pixels + (size_t)(t->first + first) * values, (size_t)images * values);
+}
+
+/* As a run does it in host memory: every worker a part of the batch, whichever towers' images these are. */
+static enum status load_part(void *context, int part, int worker, struct stream *stream) {
+    (void)worker;
+    struct bench_step *b = context;
+    int64_t first, images = order_shard(b->batch, b->loaders, part, &first);
+    for (const struct bench_tower *t = b->towers; images > 0; t++) {
+        int64_t left = t->first + t->images - first, now = left < images ? left : images;
+        if (left <= 0)
+            continue;
+        STATUS_TRY(load_images(b, t, first - t->first, now, stream));
+        first += now;
+        images -= now;
+    }
+    return STATUS_OK;
+}
+
 static enum status run_tower(void *context, int k, int worker, struct stream *stream) {
     struct bench_step *b = context;
     struct bench_tower *t = &b->towers[k];
     const struct device_ops *ops = b->device.ops;
-    size_t first = (size_t)t->first, images = (size_t)t->images, values = shape_size(b->model->input);
+    size_t first = (size_t)t->first, images = (size_t)t->images;
     double start = clock_seconds();
-    STATUS_TRY(ops->write(b->device.device, stream, net_input(t->net, &t->memory), b->pixels + first * values,
-                          images * values));
+    if (!b->loaders)
+        STATUS_TRY(load_images(b, t, 0, t->images, stream));
     STATUS_TRY(net_forward(t->net, stream, &t->memory, b->values, b->prepared, b->scratch[worker]));
     double forward = clock_seconds();
     STATUS_TRY(net_loss(t->net, stream, &t->memory, b->labels + first));
@@ -210,6 +241,9 @@ static enum status step(struct bench_step *b) {
     double start = clock_seconds();
     STATUS_TRY(device.ops->each(device.device, 1, prepare, b));
     double prepared = clock_seconds();
+    if (b->loaders)
+        STATUS_TRY(device.ops->each(device.device, b->loaders, load_part, b));
+    double loaded = clock_seconds();
     STATUS_TRY(device.ops->each(device.device, b->count, run_tower, b));
     double towers = clock_seconds();
     STATUS_TRY(average(b));
@@ -217,6 +251,7 @@ static enum status step(struct bench_step *b) {
     STATUS_TRY(update(b));
     double end = clock_seconds();
     b->seconds[BENCH_PREPARE] += prepared - start;
+    b->seconds[BENCH_FORWARD] += loaded - prepared;
     b->seconds[BENCH_AVERAGE] += averaged - towers;
     b->seconds[BENCH_UPDATE] += end - averaged;
     for (int phase = BENCH_FORWARD; phase <= BENCH_BACKWARD; phase++) {

@@ -25,8 +25,8 @@ void bench_step_close(struct bench_step *bench); /* NULL is fine */
 /* Steps for at least `seconds`; images/s in *rate. */
 enum status bench_step_run(struct bench_step *bench, double seconds, double *rate);
 
-/* Seconds of a step's phases, mean over all steps since the last call; forward, loss and backward of the
- * slowest tower. */
+/* Seconds of a step's phases, mean over all steps since the last call; loading is part of
+ * forward; forward, loss and backward are those of the slowest tower. */
 void bench_step_phases(struct bench_step *bench, double seconds[BENCH_PHASES]);
 
 /* Mean cross-entropy of the last step: training goes on from step to step, and must not have gone wrong. */
