@@ -23,7 +23,8 @@ enum press {
     PRESS_HOME,
     PRESS_END,
     PRESS_DELETE,
-    PRESS_RESIZE
+    PRESS_RESIZE,
+    PRESS_PASTED = 0x400000 /* and on: this, and a character that was pasted */
 };
 #define PRESS_CONTROL(letter) ((letter)&0x1f)
 

@@ -148,7 +148,9 @@ enum prompt_event prompt_key(struct prompt *prompt, int key, prompt_complete *co
         recall(prompt, 1);
         break;
     default:
-        if (key >= ' ' && key < 0x110000)
+        if (key >= PRESS_PASTED)
+            insert(prompt, key - PRESS_PASTED);
+        else if (key >= ' ' && key < 0x110000)
             insert(prompt, key);
     }
     return PROMPT_TYPING;

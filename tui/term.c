@@ -22,16 +22,19 @@
 #include <curses.h>
 #include <term.h>
 
+#include "engine/base/clock.h"
+#include "tui/escape.h"
 #include "tui/palette.h"
 
 /* Signal handlers can only reach what is static; all of it is here. */
 static struct {
     SCREEN *screen;
-    bool open, synchronized, cursor_shown, hides_cursor;
+    bool open, synchronized, cursor_shown, hides_cursor, marks_paste;
     int colours;
     int suspend_key, queued_key; /* PRESS_NONE: none */
     mbstate_t partial;           /* bytes of a character that is not complete */
     bool begun;                  /* there are such */
+    struct escape escape;        /* bytes of a sequence that is no key */
     enum glyphs glyphs;
     int saved_stderr, aside; /* standard error as it was, and where it goes meanwhile; -1: not moved */
     sigset_t waiting_mask;   /* signals that are blocked but while waiting */
@@ -47,7 +50,9 @@ static volatile sig_atomic_t leave_signal, continued;
 static int wake[2] = {-1, -1}; /* a pipe that ends the waiting */
 
 static const int leave_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGXCPU, SIGALRM};
+/* All that would end the program, and can be caught. */
+static const int crash_signals[] = {SIGSEGV, SIGBUS,  SIGILL,    SIGFPE,  SIGABRT, SIGSYS, SIGTRAP,
+                                    SIGXCPU, SIGALRM, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR, SIGSTKFLT};
 enum {
     LEAVE_SIGNALS = sizeof leave_signals / sizeof *leave_signals,
     CRASH_SIGNALS = sizeof crash_signals / sizeof *crash_signals
@@ -87,7 +92,7 @@ static void on_crash(int number) {
     if (term.saved_stderr >= 0)
         dup2(term.saved_stderr, STDERR_FILENO);
     if (number == SIGALRM)
-        _exit(128 + leave_signal);
+        _exit(128 + (leave_signal ? leave_signal : SIGALRM));
     raise(number); /* SA_RESETHAND: the second one is the end */
 }
 
@@ -193,12 +198,21 @@ static bool has_capability(const char *name) {
     return text && text != (const char *)-1 && *text; /* NOLINT: terminfo's own sign for "no string" */
 }
 
+/* Pasted text comes between marks, so that it can be told from keys (xterm's private mode 2004). */
+static const char paste_marks[] = "\033[?2004h", no_paste_marks[] = "\033[?2004l";
+
+static void write_all(const char *bytes) {
+    if (write(STDOUT_FILENO, bytes, strlen(bytes)) < 0) {
+        /* the next wait sees what is wrong with the terminal */
+    }
+}
+
 /* Terminfo strings without their padding ("$<5>"), to write from a signal handler. */
 static void remember_restore(const char *name) {
     const char *text = tigetstr(name);
     if (!text || text == (const char *)-1) /* NOLINT */
         return;
-    while (*text && restore_length < sizeof restore_bytes) {
+    while (*text && restore_length < sizeof restore_bytes - sizeof no_paste_marks) {
         if (text[0] == '$' && text[1] == '<' && strchr(text, '>')) {
             text = strchr(text, '>') + 1;
             continue;
@@ -264,6 +278,7 @@ static void set_modes(void) {
     nonl();
     intrflush(stdscr, FALSE);
     keypad(stdscr, TRUE);
+    define_key(NULL, KEY_MOUSE); /* ncurses would hand out the rest of a report as keys */
     nodelay(stdscr, TRUE);
     scrollok(stdscr, FALSE);
     if (!getenv("ESCDELAY"))
@@ -318,6 +333,12 @@ enum status term_open(const struct preferences *preferences) {
     put_stderr_aside();
     set_modes();
     term.colours = count_colours();
+    term.marks_paste = term.colours >= 256; /* a terminal of our days */
+    if (term.marks_paste) {
+        write_all(paste_marks);
+        memcpy(restore_bytes + restore_length, no_paste_marks, sizeof no_paste_marks - 1);
+        restore_length += sizeof no_paste_marks - 1;
+    }
     term_restyle(preferences);
     /* ncurses changes its mind about size and foreground only while we wait. */
     sigset_t block;
@@ -363,6 +384,8 @@ static unsigned signals_news(void) {
         continued = 0;
         /* The shell set modes of its own. In the background this stops us again, by SIGTTOU, until "fg". */
         reset_prog_mode();
+        if (term.marks_paste)
+            write_all(paste_marks);
         term_distrust();
         news |= TERM_REPAINT;
     }
@@ -396,6 +419,8 @@ unsigned term_wait(int fd, bool writing, double seconds) {
  * again afterwards. */
 static void suspend(void) {
     sigset_t blocked;
+    if (term.marks_paste)
+        write_all(no_paste_marks);
     sigprocmask(SIG_SETMASK, &term.waiting_mask, &blocked);
     kill(0, SIGTSTP);
     sigprocmask(SIG_SETMASK, &blocked, NULL);
@@ -437,14 +462,31 @@ static int character(char byte) {
     return NO_CHARACTER;
 }
 
+/* The key that a byte completes; PRESS_NONE: none yet. */
+static int typed(unsigned char byte) {
+    int key;
+    switch (escape_take(&term.escape, byte, clock_seconds())) {
+    case ESCAPE_TAKEN:
+        return PRESS_NONE;
+    case ESCAPE_AFTER:
+        term.queued_key = byte == PRESS_ESCAPE ? PRESS_NONE : character((char)byte);
+        return PRESS_ESCAPE;
+    case ESCAPE_PASTED:
+        key = character((char)byte);
+        return key == PRESS_NONE ? key : PRESS_PASTED + (key < ' ' || key == PRESS_BACKSPACE ? ' ' : key);
+    default:
+        return character((char)byte);
+    }
+}
+
 static int next_key(void) {
     int key = term.queued_key;
     term.queued_key = PRESS_NONE;
     while (key == PRESS_NONE) {
         int got = getch();
         if (got == ERR)
-            return PRESS_NONE;
-        key = got > UCHAR_MAX ? special(got) : character((char)got);
+            return escape_rest(&term.escape) ? PRESS_ESCAPE : PRESS_NONE;
+        key = got > UCHAR_MAX ? special(got) : typed((unsigned char)got);
     }
     return key;
 }
@@ -511,12 +553,6 @@ void term_put(int row, int col, const struct cell *cell) {
     getcchar(&term.looks[cell->style < STYLES ? cell->style : STYLE_PLAIN], space, &attributes, &pair, NULL);
     setcchar(&out, text, attributes, pair, NULL);
     mvadd_wch(row, col, &out);
-}
-
-static void write_all(const char *bytes) {
-    if (write(STDOUT_FILENO, bytes, strlen(bytes)) < 0) {
-        /* the next wait sees what is wrong with the terminal */
-    }
 }
 
 void term_show(int cursor_row, int cursor_col) {

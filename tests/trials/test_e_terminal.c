@@ -205,7 +205,8 @@ static void signals_restore(void **state) {
         bool dies; /* of the signal, as a crash does */
     } all[] = {{SIGINT, false},  {SIGTERM, false}, {SIGHUP, false}, {SIGQUIT, false}, {SIGUSR1, false},
                {SIGUSR2, false}, {SIGSEGV, true},  {SIGBUS, true},  {SIGILL, true},   {SIGFPE, true},
-               {SIGABRT, true},  {SIGSYS, true},   {SIGXCPU, true}};
+               {SIGABRT, true},  {SIGSYS, true},   {SIGXCPU, true}, {SIGTRAP, true},  {SIGVTALRM, true},
+               {SIGPROF, true},  {SIGIO, true},    {SIGPWR, true},  {SIGALRM, false}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct vt *vt = replay(record, 24, 80, NULL);
         assert_true(vt_wait_text(vt, "300", 10));

@@ -299,6 +299,20 @@ static void broken_characters(void **state) {
     leave(vt);
 }
 
+/* What a terminal says beside keys moves nothing, and pasted text is text. */
+static void reports_are_no_keys(void **state) {
+    (void)state;
+    struct vt *vt = start_and_wait(24, 80, NULL);
+    vt_keys(vt, "\033[<0;5;5M\033[M #5\033[Mq7?\033]11;rgb:7/7/7\033\\\033[?62;4c\033[200~7?q:\r\033[201~");
+    vt_keys(vt, ":");
+    assert_true(vt_wait_text(vt, "cross-entropy", 5)); /* the same screen, without help */
+    vt_keys(vt, "\033[200~goto 123\r\033[201~");
+    assert_true(vt_wait_text(vt, ":goto 123", 5));
+    vt_keys(vt, "\r");
+    assert_true(vt_wait_text(vt, "step 123", 5));
+    leave(vt);
+}
+
 static void plays_and_seeks(void **state) {
     (void)state;
     struct vt *vt = start_and_wait(24, 80, NULL);
@@ -324,21 +338,14 @@ static int make_records(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(draws),
-        cmocka_unit_test(signals),
-        cmocka_unit_test(crashes),
-        cmocka_unit_test(interrupt_key),
-        cmocka_unit_test(hang_up),
-        cmocka_unit_test(suspend_and_continue),
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(storm_of_sizes),
-        cmocka_unit_test(exported_size),
-        cmocka_unit_test(terminals),
-        cmocka_unit_test(no_terminal),
-        cmocka_unit_test(dumb_terminal),
-        cmocka_unit_test(key_latency),
-        cmocka_unit_test(plays_and_seeks),
-        cmocka_unit_test(broken_characters),
+        cmocka_unit_test(draws),           cmocka_unit_test(signals),
+        cmocka_unit_test(crashes),         cmocka_unit_test(interrupt_key),
+        cmocka_unit_test(hang_up),         cmocka_unit_test(suspend_and_continue),
+        cmocka_unit_test(sizes),           cmocka_unit_test(storm_of_sizes),
+        cmocka_unit_test(exported_size),   cmocka_unit_test(terminals),
+        cmocka_unit_test(no_terminal),     cmocka_unit_test(dumb_terminal),
+        cmocka_unit_test(key_latency),     cmocka_unit_test(reports_are_no_keys),
+        cmocka_unit_test(plays_and_seeks), cmocka_unit_test(broken_characters),
     };
     return cmocka_run_group_tests(tests, make_records, NULL);
 }
