@@ -102,6 +102,7 @@ static void draw_footer(const struct app *app, struct canvas *canvas, struct box
 
 double app_draw(struct app *app, struct canvas *canvas, const struct run_state *state, uint64_t generation,
                 double now) {
+    double silence = app_hear_nothing(app, state, now);
     app_hear(app, state, now);
     app_follow_guide(app, state, now);
     struct view_orders orders = {.count = 0};
@@ -145,5 +146,5 @@ double app_draw(struct app *app, struct canvas *canvas, const struct run_state *
     draw_message(app, canvas, &frame, state, now);
     if (app->message.until > now && isfinite(app->message.until))
         next = fmin(next, app->message.until - now);
-    return next;
+    return fmin(next, silence);
 }

@@ -10,6 +10,9 @@ static const char why_on[] = "why on", why_off[] = "why off";
 /* How long a message stands, and how long a count of towers that was asked for is built upon, in seconds. */
 static const double MESSAGE_SECONDS = 6, WANTED_SECONDS = 3;
 
+/* After how long an engine that does not even say that it has a command is worth a word. */
+static const double SILENCE_SECONDS = 5;
+
 void app_say(struct app *app, enum style style, const char *text, double now) {
     snprintf(app->message.text, sizeof app->message.text, "%s", text);
     app->message.style = style;
@@ -28,6 +31,7 @@ void app_sent(struct app *app, const char *id, const char *text, double now) {
     }
     char words[PROMPT_TEXT + 16];
     snprintf(app->sent, sizeof app->sent, "%s", id);
+    app->sent_at = now;
     if (app->asking)
         return;
     snprintf(words, sizeof words, "%s: pending", app->text);
@@ -57,6 +61,25 @@ void app_hear(struct app *app, const struct run_state *state, double now) {
         app->why = WHY_FAILED;
 }
 
+double app_hear_nothing(struct app *app, const struct run_state *state, double now) {
+    bool waits = *app->sent && state->events == app->events_then && !state->ended && !state->crashed;
+    if (!waits) {
+        if (app->silent && isinf(app->message.until)) /* it is over, and nothing else was said since */
+            app->message.until = 0;
+        app->silent = false;
+        return INFINITY;
+    }
+    double left = app->sent_at + SILENCE_SECONDS - now;
+    if (left <= 0 && !app->silent) {
+        char words[PROMPT_TEXT + 64];
+        snprintf(words, sizeof words, "%s: the engine does not answer: is its process stopped?", app->text);
+        app_say(app, STYLE_WARNING, words, now);
+        app->message.until = INFINITY;
+        app->silent = true;
+    }
+    return left > 0 ? left : INFINITY;
+}
+
 enum app_wish app_command(struct app *app, const struct run_state *state, double now, const char *text) {
     if (app->options.replay) {
         app_say(app, STYLE_WARNING, "this is a record: a command changes nothing in it", now);
@@ -79,6 +102,7 @@ enum app_wish app_command(struct app *app, const struct run_state *state, double
     }
     snprintf(app->text, sizeof app->text, "%s", text);
     app->asking = false;
+    app->events_then = state->events;
     return APP_COMMAND;
 }
 

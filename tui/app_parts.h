@@ -34,6 +34,9 @@ struct app {
     struct app_move move;
     struct feed_status about;
     char sent[40]; /* id of the command that is under way; "": none */
+    double sent_at;
+    int64_t events_then; /* of the run's state, when it was asked for */
+    bool silent;         /* since then nothing came, and this is said */
     bool asking; /* the command in `text` lets the screen asking_for draw what it shows; a person's if not */
     enum screen asking_for;
     struct message message;
@@ -78,6 +81,10 @@ enum app_wish app_confirm(struct app *app, int key, const struct run_state *stat
 
 /* What became of the command that is under way, as a message. */
 void app_hear(struct app *app, const struct run_state *state, double now);
+
+/* An engine says at once that it has a command. Say so when it does not; returns after how many seconds to
+ * look again. */
+double app_hear_nothing(struct app *app, const struct run_state *state, double now);
 
 void app_open_screen(struct app *app, enum screen screen, const struct run_state *state);
 

@@ -199,6 +199,27 @@ static void answers(void **state) {
     desk.now += 60;
     assert_false(desk_shows(&desk, "applied"));
     expect_command(&desk, ' ', "pause");
+    app_sent(desk.app, "8", NULL, desk.now);
+    desk.now += 3;
+    assert_true(desk_shows(&desk, "pause: pending"));
+    desk.now += 3; /* it did not even say that it has the command */
+    assert_true(desk_shows(&desk, "pause: the engine does not answer: is its process stopped?"));
+    event.command.id = "8";
+    event.command.text = "pause";
+    event.command.status = "pending";
+    state_apply(desk.state, &event);
+    assert_false(desk_shows(&desk, "does not answer"));
+    event.command.status = "applied";
+    state_apply(desk.state, &event);
+    assert_true(desk_shows(&desk, "pause applied"));
+    expect_command(&desk, ' ', "pause");
+    app_sent(desk.app, "9", NULL, desk.now);
+    event.command.id = "9";
+    event.command.status = "pending";
+    state_apply(desk.state, &event);
+    desk.now += 60; /* a step may take long */
+    assert_true(desk_shows(&desk, "pause: pending"));
+    expect_command(&desk, ' ', "pause");
     app_sent(desk.app, NULL, "the engine does not answer", desk.now);
     assert_true(desk_shows(&desk, "the engine does not answer"));
     desk_free(&desk);
