@@ -42,6 +42,8 @@ static enum status find_checkpoint(struct evaluation_of *e) {
     }
     STATUS_TRY(checkpoint_look(e->from.checkpoint, &e->from.about));
     e->from.settings = e->from.about.settings;
+    if (*settings->devices) /* the run's may have been of a GPU */
+        e->from.settings.precision[0] = '\0';
     settings_overlay(&e->from.settings, settings);
     /* nothing is trained: one tower of one image is the least memory */
     struct settings small;
@@ -77,12 +79,13 @@ static void print_help(void) {
            "  --data NAME|PATH         other images than the run's\n"
            "  --runs DIR               where run folders are\n"
            "  --devices NAME           cpu, ref, cuda:0\n"
+           "  --precision NAME         of a GPU: f32, tf32, bf16 (default: the run's; f32 with --devices)\n"
            "  --threads N              of the processor\n"
            "  --isa NAME               avx512, avx2 or plain\n");
 }
 
 int command_eval(int argc, char **argv) {
-    static const char *const keys[] = {"data", "runs", "devices", "threads", "isa"};
+    static const char *const keys[] = {"data", "runs", "devices", "precision", "threads", "isa"};
     struct evaluation_of e = {0};
     enum status status = options_read_word(argc, argv, &e.options, e.word, sizeof e.word);
     if (status == STATUS_OK && e.options.help) {

@@ -1,7 +1,9 @@
 /* Devices: one small table of functions. Plan an operation once, run it many times.
  *
  * `ref` (plain C, built in float and in double) is the oracle; `cpu` is oneDNN and our own vector kernels;
- * `cuda` is a plugin. The elements of a device's buffers are its `real`: float everywhere but in ref64.
+ * `cuda` is a plugin. The elements of a device's buffers are its `real`: float everywhere but in ref64. Only
+ * activations and their gradients (x, y, dx, dy and what a plan saves) may be narrower: bfloat16 on a GPU of
+ * precision bf16 (device_info.activation_bytes). Parameters, their gradients, losses and all sums are real.
  *
  * Streams: a stream is an order of execution. On the CPU work is done when the call returns (the stream names
  * a worker and the threads it may split an operation over); on an asynchronous device it is queued, and
@@ -26,7 +28,7 @@
 
 #include "kernels/op.h"
 
-#define DEVICE_API       5 /* raised when this table changes; a plugin with another number is refused */
+#define DEVICE_API       6 /* raised when this table changes; a plugin with another number is refused */
 #define PLAN_MAX_OPS     8
 #define DEVICE_GROUP_MAX 16   /* GPUs of one open device */
 #define DEVICE_MARKS     2    /* open ones, at most */
@@ -57,6 +59,7 @@ struct device_info {
     char name[32];         /* "cpu", "ref", "cuda": the kind, and of a single one "cuda:0" */
     char description[128]; /* the processor or GPU, in words */
     int element_bytes;     /* sizeof(real): 4, or 8 for ref64 */
+    int activation_bytes;  /* of an activation or its gradient: as a real, or 2: bfloat16 */
     int threads;           /* workers of a CPU device, else 0 */
     char isa[16];          /* "avx512", "avx2", "plain"; "" where it means nothing */
     char precision[8];     /* of matrix products: "f32" */
@@ -73,6 +76,7 @@ struct plan_request {
     int images;          /* the plan runs exactly this many */
     bool training;       /* false: forward only, nothing is saved */
     bool input_gradient; /* false for the first layer: dx is not wanted */
+    bool reaches_end;    /* the last of these operations gives the logits */
     const char *force;   /* name of an implementation, or NULL: the device chooses */
 };
 
@@ -85,6 +89,8 @@ struct plan_info {
                               size depend on ops and implementation only, not on `images` */
     bool backward_reads_x; /* backward reads the group's input ... */
     bool backward_reads_y; /* ... or output: else those buffers may be reused after forward */
+    bool real_output;      /* y is real though activations are narrower (only where the request reaches_end,
+                              and all of it is taken) */
 };
 
 /* Memory of one group for one call. Unused spans are {NULL, 0}. params[i] and grads[i] belong to the i-th
@@ -102,12 +108,13 @@ struct plan_args {
  * dlogits (NULL: not wanted) = (p - onehot) * scale, scale = 1/images. */
 struct loss_args {
     int images, classes;
-    struct span logits;    /* [images][classes] real */
+    struct span logits;    /* [images][classes], what the plans' y is */
+    bool real_logits;      /* real_output of the plan that gave them */
     const int32_t *labels; /* host memory, 0 <= label < classes */
     double scale;
     struct span losses;        /* [images] real */
     struct span probabilities; /* [images][classes] real */
-    struct span dlogits;       /* [images][classes] real */
+    struct span dlogits;       /* [images][classes] activations' type */
 };
 
 /* One parameter tensor inside the flat buffer of all parameters. */
@@ -186,7 +193,8 @@ struct device_ops {
     enum status (*buffer_new)(struct device *, size_t bytes, int place, struct span *out); /* zeroed, 64-byte
                                                                                               aligned */
     void (*buffer_free)(struct device *, struct span buffer);
-    /* Host float values to and from the device's real; asynchronous where the device is. */
+    /* Host float values to and from the device's real; asynchronous where the device is. A span of exactly
+     * count times activation_bytes holds activations: rounded to the nearest on the way there. */
     enum status (*write)(struct device *, struct stream *, struct span to, const float *from, size_t count);
     enum status (*read)(struct device *, struct stream *, float *to, struct span from, size_t count);
     /* Device to device, raw bytes; `from` is shared, or of the same GPU as `to`. */
@@ -199,12 +207,13 @@ struct device_ops {
     enum status (*forward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*backward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*loss)(struct stream *, const struct loss_args *);
-    /* Look at all values of a piece of a buffer; *out is given to the host as read() does. NULL where the host
-     * reads the memory itself. */
-    enum status (*measure)(struct device *, struct stream *, struct span values, enum measure what,
-                           int64_t *out);
-    /* Optional (NULL: call the work). Do the work, which queues operations of plans and the loss on the stream and
-     * nothing else: the same ones for the same key, on the same memory. A GPU may keep a graph of them. */
+    /* Look at `count` values, of the type that write() has for them; *out is given to the host as read() does.
+     * NULL where the host reads the memory itself. */
+    enum status (*measure)(struct device *, struct stream *, struct span values, size_t count,
+                           enum measure what, int64_t *out);
+    /* Optional (NULL: call the work). Do the work, which queues operations of plans and the loss on the
+     * stream and nothing else: the same ones for the same key, on the same memory. A GPU may keep a graph of
+     * them. */
     enum status (*repeat)(struct stream *, const struct repeat *, repeat_work *work, void *context);
     /* These two use the whole device; on a synchronous one no stream of it may be at work. A call with the
      * shared parameters works on every GPU; one with a tower's own (see buffer_new) on that tower's. */

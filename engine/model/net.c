@@ -39,6 +39,11 @@ struct span net_activation(const struct net *net, const struct net_memory *memor
     return (struct span){NULL, 0};
 }
 
+size_t net_activation_count(const struct net *net, int layer) {
+    const struct model_layer *l = &net->model->layers[layer];
+    return (size_t)net->images * shape_size(net->model->ops[l->first_op + l->op_count - 1].out);
+}
+
 /* ---- running */
 
 static enum status enough(const char *what, struct span span, size_t bytes) {
@@ -112,6 +117,7 @@ enum status net_loss(const struct net *net, struct stream *stream, const struct 
     struct loss_args args = {.images = net->images,
                              .classes = net->model->classes,
                              .logits = net_logits(net, memory),
+                             .real_logits = net->groups[net->group_count - 1].info.real_output,
                              .labels = labels,
                              .scale = 1.0 / net->images,
                              .losses = net_losses(net, memory),

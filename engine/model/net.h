@@ -62,6 +62,9 @@ struct span net_probabilities(const struct net *net, const struct net_memory *me
  * activations. */
 struct span net_activation(const struct net *net, const struct net_memory *memory, int layer);
 
+/* How many values net_activation() of that layer has. */
+size_t net_activation_count(const struct net *net, int layer);
+
 /* Derive what the plans want from the parameters (transformed weights); once after each update, before any
  * tower's forward. `prepared`: net_sizes.prepared_bytes, shared by all nets of this model and device. */
 enum status net_prepare(const struct net *net, struct stream *stream, struct span parameters,

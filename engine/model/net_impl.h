@@ -25,6 +25,7 @@ struct net {
     int images;
     bool training;
     size_t element;     /* bytes of the device's real */
+    size_t activation;  /* and of an activation */
     struct arena arena; /* groups, names */
     struct group *groups;
     struct net_group *described;

@@ -56,6 +56,7 @@ static enum status add_group(struct net *net, const struct net_options *options,
         .images = options->images,
         .training = options->training,
         .input_gradient = first > 0,
+        .reaches_end = left <= PLAN_MAX_OPS,
         .force = options->force,
     };
     struct group *group = &net->groups[net->group_count];
@@ -82,11 +83,12 @@ static enum status add_group(struct net *net, const struct net_options *options,
 
 /* ---- memory */
 
-/* images x values x bytes of an element, or a failure that names the tensor. */
-static enum status sized(const struct net *net, const char *name, size_t values, struct place *out) {
+/* images x values x bytes of one, or a failure that names the tensor. */
+static enum status sized(const struct net *net, const char *name, size_t values, size_t element,
+                         struct place *out) {
     size_t bytes;
     if (__builtin_mul_overflow(values, (size_t)net->images, &bytes) ||
-        __builtin_mul_overflow(bytes, net->element, &bytes))
+        __builtin_mul_overflow(bytes, element, &bytes))
         return status_fail(STATUS_NO_MEMORY,
                            "%s, %s: %d images of %zu values are more bytes than can be counted",
                            net->model->name, name, net->images, values);
@@ -98,17 +100,17 @@ static enum status sized(const struct net *net, const char *name, size_t values,
 static enum status set_places(struct net *net) {
     const struct model *model = net->model;
     int last = last_moment(net), loss = loss_moment(net);
-    size_t classes = (size_t)model->classes;
-    STATUS_TRY(sized(net, "input", shape_size(model->input), &net->input));
-    STATUS_TRY(sized(net, "losses", 1, &net->losses));
-    STATUS_TRY(sized(net, "probabilities", classes, &net->probabilities));
+    size_t classes = (size_t)model->classes, real = net->element, activation = net->activation;
+    STATUS_TRY(sized(net, "input", shape_size(model->input), activation, &net->input));
+    STATUS_TRY(sized(net, "losses", 1, real, &net->losses));
+    STATUS_TRY(sized(net, "probabilities", classes, real, &net->probabilities));
     net->input.first = INPUT_MOMENT;
     net->input.last = net->training && net->groups[0].info.backward_reads_x ? backward_moment(net, 0) : 0;
     net->losses.first = net->probabilities.first =
         INPUT_MOMENT; /* read after the step, so they share with none */
     net->losses.last = net->probabilities.last = last;
     if (net->training) {
-        STATUS_TRY(sized(net, "logits", classes, &net->dlogits));
+        STATUS_TRY(sized(net, "logits", classes, activation, &net->dlogits));
         net->dlogits.first = loss;
         net->dlogits.last = backward_moment(net, net->group_count - 1);
     }
@@ -116,8 +118,8 @@ static enum status set_places(struct net *net) {
         struct group *group = &net->groups[g];
         const char *name = net->described[g].name;
         bool final = g + 1 == net->group_count;
-        STATUS_TRY(
-            sized(net, name, shape_size(model->ops[group->first_op + group->info.taken - 1].out), &group->y));
+        STATUS_TRY(sized(net, name, shape_size(model->ops[group->first_op + group->info.taken - 1].out),
+                         group->info.real_output ? real : activation, &group->y));
         group->y.first = final ? INPUT_MOMENT : g;
         group->y.last = final ? last : g + 1;
         if (net->training && group->info.backward_reads_y && !final)
@@ -127,7 +129,7 @@ static enum status set_places(struct net *net) {
         group->saved =
             (struct place){0, group->info.saved_bytes, g, net->training ? backward_moment(net, g) : g};
         if (net->training && g > 0) {
-            STATUS_TRY(sized(net, name, shape_size(model->ops[group->first_op].in), &group->dx));
+            STATUS_TRY(sized(net, name, shape_size(model->ops[group->first_op].in), activation, &group->dx));
             group->dx.first = backward_moment(net, g);
             group->dx.last = backward_moment(net, g - 1);
         }
@@ -207,6 +209,7 @@ enum status net_plan(const struct model *model, struct device_handle device,
     net->images = options->images;
     net->training = options->training;
     net->element = (size_t)info.element_bytes;
+    net->activation = (size_t)info.activation_bytes;
     enum status status = plan_all(net, options);
     if (status == STATUS_OK)
         *out = net;

@@ -24,8 +24,7 @@ static void name_activation(struct trainer *t, int k, char *out, size_t size) {
     snprintf(out, size, "cross_entropy");
     for (int i = 0; i < model->layer_count; i++) {
         struct span y = net_activation(tower->net, &tower->memory, i);
-        size_t count = y.data ? y.bytes / (size_t)t->info.element_bytes : 0;
-        if (trainer_has_non_finite(t, y, 0, count)) {
+        if (y.data && trainer_has_non_finite(t, y, net_activation_count(tower->net, i))) {
             snprintf(out, size, "%s/activations", model->layers[i].name);
             return;
         }
@@ -35,9 +34,11 @@ static void name_activation(struct trainer *t, int k, char *out, size_t size) {
 /* The first parameter tensor whose piece of a flat buffer has a value that is not finite. */
 static const char *name_parameter(struct trainer *t, struct span flat) {
     const struct model *model = t->options.model;
+    size_t element = (size_t)t->info.element_bytes;
     for (int i = 0; i < model->parameter_count; i++) {
         const struct model_parameter *p = &model->parameters[i];
-        if (trainer_has_non_finite(t, flat, p->offset, p->count))
+        struct span values = {(char *)flat.data + p->offset * element, p->count * element};
+        if (trainer_has_non_finite(t, values, p->count))
             return p->name;
     }
     return "unknown";

@@ -225,13 +225,13 @@ int64_t steps_per_epoch(const struct trainer *t);
 /* Copy values first .. first + count of a span; nothing of a step may be queued. */
 enum status trainer_fetch(struct trainer *t, struct span span, size_t first, size_t count, float *out);
 
-/* Measure a span that is not empty, of a worker's stream; queued where the device is asynchronous. */
-enum status trainer_measure(struct trainer *t, struct stream *stream, struct span values, enum measure what,
-                            int64_t *out);
+/* Measure `count` values, 1 or more, of a worker's stream; queued where the device is asynchronous. */
+enum status trainer_measure(struct trainer *t, struct stream *stream, struct span values, size_t count,
+                            enum measure what, int64_t *out);
 
-/* Whether one of values first .. first + count of a span is not finite; false also where that can't be found
- * out, as while a later step is queued. */
-bool trainer_has_non_finite(struct trainer *t, struct span span, size_t first, size_t count);
+/* Whether one of `count` values is not finite; false also where that can't be found out, as while a later step
+ * is queued. */
+bool trainer_has_non_finite(struct trainer *t, struct span values, size_t count);
 
 /* ---- faults.c: what is not finite, and where. STATUS_NON_FINITE fills t->fault. */
 

@@ -36,10 +36,11 @@ static enum status count_zeros(struct trainer *t, int k, struct stream *stream) 
         if (!tower->net || !layer_has_relu(model, &model->layers[i]))
             continue;
         struct span y = net_activation(tower->net, &tower->memory, i);
-        if (!y.data || !y.bytes)
+        if (!y.data)
             continue;
-        STATUS_TRY(trainer_measure(t, stream, y, MEASURE_ZEROS, zeros));
-        *values = (int64_t)(y.bytes / (size_t)t->info.element_bytes);
+        size_t count = net_activation_count(tower->net, i);
+        STATUS_TRY(trainer_measure(t, stream, y, count, MEASURE_ZEROS, zeros));
+        *values = (int64_t)count;
     }
     return STATUS_OK;
 }

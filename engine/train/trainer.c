@@ -41,8 +41,11 @@ static enum status check_fit(const struct trainer *t) {
                            "%s has %lld training and %lld test images; one of each is needed", data->name,
                            (long long)data->train.count, (long long)data->test.count);
     if (strcmp(t->settings.precision, t->info.precision) != 0)
-        return status_fail(STATUS_UNSUPPORTED, "precision %s: the device %s computes in %s",
-                           t->settings.precision, t->info.name, t->info.precision);
+        return status_fail(
+            STATUS_UNSUPPORTED,
+            "--precision %s: the device %s computes in %s and nothing else; take --precision %s, "
+            "or a GPU (--devices cuda:0)",
+            t->settings.precision, t->info.name, t->info.precision, t->info.precision);
     return STATUS_OK;
 }
 

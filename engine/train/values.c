@@ -29,8 +29,7 @@ enum status trainer_fetch(struct trainer *t, struct span span, size_t first, siz
     return trainer_wait(t);
 }
 
-static int64_t measure_here(const struct trainer *t, struct span values, enum measure what) {
-    size_t count = values.bytes / (size_t)t->info.element_bytes;
+static int64_t measure_here(const struct trainer *t, struct span values, size_t count, enum measure what) {
     int64_t zeros = 0;
     for (size_t i = 0; i < count; i++) {
         double value = t->info.element_bytes == 8 ? ((const double *)values.data)[i]
@@ -42,18 +41,19 @@ static int64_t measure_here(const struct trainer *t, struct span values, enum me
     return what == MEASURE_ZEROS ? zeros : -1;
 }
 
-enum status trainer_measure(struct trainer *t, struct stream *stream, struct span values, enum measure what,
-                            int64_t *out) {
+enum status trainer_measure(struct trainer *t, struct stream *stream, struct span values, size_t count,
+                            enum measure what, int64_t *out) {
     const struct device_handle device = t->options.device;
     if (!t->info.host_memory)
-        return device.ops->measure(device.device, stream, values, what, out);
-    *out = measure_here(t, values, what);
+        return device.ops->measure(device.device, stream, values, count, what, out);
+    *out = measure_here(t, values, count, what);
     return STATUS_OK;
 }
 
 struct look {
     struct trainer *t;
     struct span values;
+    size_t count;
     int64_t first;
 };
 
@@ -61,11 +61,11 @@ static enum status look_item(void *context, int item, int worker, struct stream 
     (void)item;
     (void)worker;
     struct look *l = context;
-    return trainer_measure(l->t, stream, l->values, MEASURE_NON_FINITE, &l->first);
+    return trainer_measure(l->t, stream, l->values, l->count, MEASURE_NON_FINITE, &l->first);
 }
 
-bool trainer_has_non_finite(struct trainer *t, struct span span, size_t first, size_t count) {
-    struct look l = {t, part(t, span, first, count), -1};
+bool trainer_has_non_finite(struct trainer *t, struct span values, size_t count) {
+    struct look l = {t, values, count, -1};
     const struct device_handle device = t->options.device;
     if (t->queued_count) /* the memory is that of a later step */
         return false;

@@ -66,6 +66,7 @@ static enum status cpu_open(const struct device_options *options, struct device 
 static enum status cpu_describe(const struct device *device, struct device_info *out) {
     *out = (struct device_info){.name = "cpu",
                                 .element_bytes = sizeof(float),
+                                .activation_bytes = sizeof(float),
                                 .threads = pool_threads(device->pool),
                                 .precision = "f32",
                                 .host_memory = true,

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/kernels.h"
 
+#include <cuda_bf16.h>
 #include <math.h>
 #include <stdint.h>
 
@@ -40,6 +41,11 @@ static cudaError_t launch(const char *, dim3 grid, dim3 block, size_t shared_byt
             return try_error_;                                                                               \
     } while (0)
 
+// Call work with a value of the type: work's body is compiled for each.
+template <class Work> static cudaError_t of_type(enum cuda_type type, const Work &work) {
+    return type == CUDA_TYPE_BF16 ? work(__nv_bfloat16()) : work(float());
+}
+
 enum { LANES = 32, THREADS = 256, WARPS = THREADS / LANES };
 enum { PER_THREAD = CUDA_PIECE / THREADS }; // elements of a piece
 
@@ -56,6 +62,38 @@ template <int N, class T> static __device__ __forceinline__ pack<T, N> load(cons
 
 template <int N, class T> static __device__ __forceinline__ void store(T *to, const pack<T, N> &values) {
     *reinterpret_cast<pack<T, N> *>(to) = values;
+}
+
+// A value as it is computed with, and back: rounded to the nearest, a tie to even.
+static __device__ __forceinline__ float widen(float value) {
+    return value;
+}
+static __device__ __forceinline__ float widen(__nv_bfloat16 value) {
+    return __bfloat162float(value);
+}
+template <class T> static __device__ __forceinline__ T narrow(float value);
+template <> __device__ __forceinline__ float narrow<float>(float value) {
+    return value;
+}
+template <> __device__ __forceinline__ __nv_bfloat16 narrow<__nv_bfloat16>(float value) {
+    return __float2bfloat16_rn(value);
+}
+
+// N values of memory as floats, and back.
+template <int N, class T> static __device__ __forceinline__ pack<float, N> load_floats(const T *from) {
+    pack<T, N> values = load<N>(from);
+    pack<float, N> out;
+    for (int i = 0; i < N; i++)
+        out.at[i] = widen(values.at[i]);
+    return out;
+}
+
+template <int N, class T>
+static __device__ __forceinline__ void store_floats(T *to, const pack<float, N> &values) {
+    pack<T, N> out;
+    for (int i = 0; i < N; i++)
+        out.at[i] = narrow<T>(values.at[i]);
+    store<N>(to, out);
 }
 
 // Whether rows of `channels` values at p can be read as packs of N. A pointer that is NULL is not read.

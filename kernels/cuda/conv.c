@@ -18,10 +18,9 @@ struct conv_plan {
     struct conv_request request; /* op points to `op` */
     struct op op;
     struct chosen chosen[CONV_PASSES];
-    size_t engine_workspace, workspace;
-    size_t rounded[CONV_BIAS + 1]; /* CUDA_BF16: where in the workspace a tensor's bfloat16 values lie */
-    int users;                     /* those who hold it, and the cache */
-    struct conv_plan *next;        /* in the cache */
+    size_t workspace;
+    int users;              /* those who hold it, and the cache */
+    struct conv_plan *next; /* in the cache */
 };
 
 struct conv_context {
@@ -64,7 +63,7 @@ void conv_context_free(struct conv_context *context) {
 
 size_t conv_tensor_bytes(const struct conv_request *request, enum conv_tensor tensor) {
     const struct op *op = request->op;
-    size_t element = request->precision == CUDA_BF16 ? 2 : 4, images = (size_t)request->images;
+    size_t element = cuda_type_bytes(conv_type(request->precision)), images = (size_t)request->images;
     switch (tensor) {
     case CONV_X:
         return images * shape_size(op->in) * element;
@@ -128,13 +127,9 @@ static size_t aligned(size_t bytes) {
 
 static void lay_out(struct conv_plan *plan) {
     for (int i = 0; i < CONV_PASSES; i++)
-        if (plan->chosen[i].used && plan->chosen[i].engine.workspace > plan->engine_workspace)
-            plan->engine_workspace = plan->chosen[i].engine.workspace;
-    plan->workspace = aligned(plan->engine_workspace);
-    for (int i = CONV_X; i <= CONV_BIAS && plan->request.precision == CUDA_BF16; i++) {
-        plan->rounded[i] = plan->workspace;
-        plan->workspace += aligned(conv_tensor_bytes(&plan->request, (enum conv_tensor)i));
-    }
+        if (plan->chosen[i].used && plan->chosen[i].engine.workspace > plan->workspace)
+            plan->workspace = plan->chosen[i].engine.workspace;
+    plan->workspace = aligned(plan->workspace);
 }
 
 static bool same_window(const struct op_window *a, const struct op_window *b) {
@@ -232,36 +227,19 @@ enum status conv_execute(cudnnHandle_t handle, const struct engine *engine,
     return status;
 }
 
-/* One pass: factors are rounded to bfloat16 and the result is widened again where the precision is so.
- * `result` is the tensor that the pass writes. */
 static enum status run(struct conv_context *context, const struct conv_plan *plan, enum conv_pass pass,
-                       const struct conv_tensors *floats, enum conv_tensor result, void *workspace) {
+                       const struct conv_tensors *tensors, void *workspace) {
     const struct chosen *chosen = &plan->chosen[pass];
-    struct conv_tensors tensors = *floats;
-    bool round = plan->request.precision == CUDA_BF16;
     if (!chosen->used)
         return status_fail(STATUS_INTERNAL, "a convolution was not planned for this pass");
-    for (int i = CONV_X; i <= CONV_BIAS && round; i++) {
-        if (!floats->at[i])
-            continue;
-        void *rounded = (char *)workspace + plan->rounded[i];
-        tensors.at[i] = rounded;
-        if (i != (int)result)
-            STATUS_TRY(cuda_checked(cuda_to_bf16(context->stream, floats->at[i], rounded,
-                                                 conv_tensor_bytes(&plan->request, (enum conv_tensor)i) / 2),
-                                    "round a tensor to bfloat16"));
-    }
-    STATUS_TRY(conv_execute(context->handle, &chosen->engine, &tensors, workspace));
-    if (!round)
-        return STATUS_OK;
-    return cuda_checked(cuda_from_bf16(context->stream, tensors.at[result], (float *)floats->at[result],
-                                       conv_tensor_bytes(&plan->request, result) / 2),
-                        "widen a tensor");
+    return conv_execute(context->handle, &chosen->engine, tensors, workspace);
 }
 
-enum status conv_forward(struct conv_context *context, const struct conv_plan *plan, const float *x,
-                         const float *weights, const float *bias, float *y, void *workspace) {
+enum status conv_forward(struct conv_context *context, const struct conv_plan *plan, const void *x,
+                         const void *weights, const void *bias, const float *bias_floats, void *y,
+                         void *workspace) {
     const struct conv_request *r = &plan->request;
+    enum cuda_type type = conv_type(r->precision);
     bool fused = plan->chosen[CONV_FORWARD].graph.fused;
     struct conv_tensors tensors = {{0}};
     tensors.at[CONV_X] = x;
@@ -269,29 +247,29 @@ enum status conv_forward(struct conv_context *context, const struct conv_plan *p
     tensors.at[CONV_Z] = y;
     if (fused && r->bias)
         tensors.at[CONV_BIAS] = bias;
-    STATUS_TRY(run(context, plan, CONV_FORWARD, &tensors, CONV_Z, workspace));
+    STATUS_TRY(run(context, plan, CONV_FORWARD, &tensors, workspace));
     if (fused || !(r->bias || r->relu))
         return STATUS_OK;
     size_t rows = (size_t)r->images * (size_t)r->op->out.h * (size_t)r->op->out.w;
-    return cuda_checked(
-        cuda_bias_relu(context->stream, y, r->bias ? bias : NULL, y, rows, r->op->out.c, r->relu),
-        "add a bias");
+    return cuda_checked(cuda_bias_relu(context->stream, type, y, r->bias ? bias_floats : NULL, type, y, rows,
+                                       r->op->out.c, r->relu),
+                        "add a bias");
 }
 
-enum status conv_input_gradient(struct conv_context *context, const struct conv_plan *plan, const float *dz,
-                                const float *weights, float *dx, void *workspace) {
+enum status conv_input_gradient(struct conv_context *context, const struct conv_plan *plan, const void *dz,
+                                const void *weights, void *dx, void *workspace) {
     struct conv_tensors tensors = {{0}};
     tensors.at[CONV_X] = dx;
     tensors.at[CONV_WEIGHTS] = weights;
     tensors.at[CONV_Z] = dz;
-    return run(context, plan, CONV_INPUT_GRADIENT, &tensors, CONV_X, workspace);
+    return run(context, plan, CONV_INPUT_GRADIENT, &tensors, workspace);
 }
 
-enum status conv_weights_gradient(struct conv_context *context, const struct conv_plan *plan, const float *x,
-                                  const float *dz, float *dweights, void *workspace) {
+enum status conv_weights_gradient(struct conv_context *context, const struct conv_plan *plan, const void *x,
+                                  const void *dz, void *dweights, void *workspace) {
     struct conv_tensors tensors = {{0}};
     tensors.at[CONV_X] = x;
     tensors.at[CONV_WEIGHTS] = dweights;
     tensors.at[CONV_Z] = dz;
-    return run(context, plan, CONV_WEIGHTS_GRADIENT, &tensors, CONV_WEIGHTS, workspace);
+    return run(context, plan, CONV_WEIGHTS_GRADIENT, &tensors, workspace);
 }

@@ -5,8 +5,8 @@
  * the calls only queue work: they never allocate and never wait, and may be captured into a graph.
  *
  * Layouts: x [images][h][w][c], y [images][out h][out w][out c], weights [out c][kernel h][kernel w][in c]
- * (cuDNN's; the transpose of towerscope's, see cuda_transpose). All float. Failures are status_fail()ed with
- * cuDNN's own words. */
+ * (cuDNN's; the transpose of towerscope's, see cuda_transpose). All of the type that conv_type() says; what
+ * is in between is float. Failures are status_fail()ed with cuDNN's own words. */
 #ifndef TOWERSCOPE_KERNELS_CUDA_CONV_H
 #define TOWERSCOPE_KERNELS_CUDA_CONV_H
 
@@ -16,13 +16,18 @@
 extern "C" {
 #endif
 
-#include "kernels/op.h"
+#include "kernels/cuda/kernels.h"
 
 enum cuda_precision {
     CUDA_F32,  /* true float32 */
     CUDA_TF32, /* float32 in memory, TF32 in the tensor cores */
-    CUDA_BF16, /* float32 in memory, factors rounded to bfloat16, sums float32; from sm_80 on */
+    CUDA_BF16, /* bfloat16 in memory, sums float32; from sm_80 on */
 };
+
+/* Of a convolution's and a dense layer's tensors. */
+static inline enum cuda_type conv_type(enum cuda_precision precision) {
+    return precision == CUDA_BF16 ? CUDA_TYPE_BF16 : CUDA_TYPE_F32;
+}
 
 struct conv_context;
 struct conv_plan;
@@ -54,17 +59,20 @@ size_t conv_plan_workspace(const struct conv_plan *plan);
 /* The engines in words, for `doctor --plan`: "engine 32 (tensor core)". At least 32 bytes. */
 void conv_plan_describe(const struct conv_plan *plan, char *out, size_t size);
 
-/* y = relu(conv(x, weights) + bias), as the request says; bias NULL when it has none. */
-enum status conv_forward(struct conv_context *context, const struct conv_plan *plan, const float *x,
-                         const float *weights, const float *bias, float *y, void *workspace);
+/* y = relu(conv(x, weights) + bias), as the request says. The bias is given twice, of the tensors' type and
+ * as floats (the same where that is float): cuDNN has fused engines for the former only, our own kernel takes
+ * the latter. Both NULL when there is none. */
+enum status conv_forward(struct conv_context *context, const struct conv_plan *plan, const void *x,
+                         const void *weights, const void *bias, const float *bias_floats, void *y,
+                         void *workspace);
 
 /* dx from dz, the gradient before bias and ReLU. */
-enum status conv_input_gradient(struct conv_context *context, const struct conv_plan *plan, const float *dz,
-                                const float *weights, float *dx, void *workspace);
+enum status conv_input_gradient(struct conv_context *context, const struct conv_plan *plan, const void *dz,
+                                const void *weights, void *dx, void *workspace);
 
-/* dweights (written, not added to), in the weights' layout. */
-enum status conv_weights_gradient(struct conv_context *context, const struct conv_plan *plan, const float *x,
-                                  const float *dz, float *dweights, void *workspace);
+/* dweights (written, not added to), in the weights' layout. (Of bfloat16 factors cuDNN has no float ones.) */
+enum status conv_weights_gradient(struct conv_context *context, const struct conv_plan *plan, const void *x,
+                                  const void *dz, void *dweights, void *workspace);
 
 #ifdef __cplusplus
 }

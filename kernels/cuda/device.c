@@ -61,8 +61,10 @@ static enum status open_gpu(struct device *device, int g) {
     snprintf(gpu->name, sizeof gpu->name, KIND ":%d", gpu->index);
     STATUS_TRY(cuda_probe(gpu->index, &properties));
     if (device->precision == CUDA_BF16 && properties.major < 8)
-        return status_fail(STATUS_UNSUPPORTED, "%s (%s, sm_%d%d) has no bf16; take f32", gpu->name,
-                           properties.name, properties.major, properties.minor);
+        return status_fail(STATUS_UNSUPPORTED,
+                           "--precision bf16: %s (%s, sm_%d%d) has no bfloat16, which comes with sm_80; take "
+                           "--precision f32",
+                           gpu->name, properties.name, properties.major, properties.minor);
     gpu->memory_bytes = properties.totalGlobalMem;
     device->gpus.count = g + 1;
     snprintf(device->gpus.gpu[g].name, sizeof device->gpus.gpu[g].name, KIND ":%d", gpu->index);
@@ -124,7 +126,10 @@ static void device_place_name(const struct device *device, int place, char *out,
 
 static enum status device_describe(const struct device *device, struct device_info *out) {
     static const char *const precisions[] = {[CUDA_F32] = "f32", [CUDA_TF32] = "tf32", [CUDA_BF16] = "bf16"};
-    *out = (struct device_info){.element_bytes = sizeof(float), .asynchronous = true, .count = device->count};
+    *out = (struct device_info){.element_bytes = sizeof(float),
+                                .activation_bytes = (int)cuda_type_bytes(device_type(device)),
+                                .asynchronous = true,
+                                .count = device->count};
     snprintf(out->name, sizeof out->name, "%s", device->count == 1 ? device->gpu[0].name : KIND);
     snprintf(out->description, sizeof out->description, DESCRIPTION "%s", device->gpu[0].model);
     snprintf(out->precision, sizeof out->precision, "%s", precisions[device->precision]);

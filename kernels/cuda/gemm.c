@@ -10,7 +10,8 @@ enum { WORKSPACE_BYTES = 32 << 20 };
 struct gemm {
     cublasHandle_t handle;
     void *workspace;
-    cublasComputeType_t precision;
+    cublasComputeType_t sums;
+    cudaDataType_t factors;
 };
 
 static enum status blas_checked(cublasStatus_t status, const char *what) {
@@ -27,7 +28,7 @@ static cublasComputeType_t compute_type(enum cuda_precision precision) {
     case CUDA_TF32:
         return CUBLAS_COMPUTE_32F_FAST_TF32;
     case CUDA_BF16:
-        return CUBLAS_COMPUTE_32F_FAST_16BF;
+        return CUBLAS_COMPUTE_32F;
     case CUDA_F32:
         break;
     }
@@ -49,7 +50,8 @@ enum status gemm_new(cudaStream_t stream, enum cuda_precision precision, struct 
     struct gemm *gemm = calloc(1, sizeof *gemm);
     if (!gemm)
         return status_fail(STATUS_NO_MEMORY, "no memory for a handle of cuBLAS");
-    gemm->precision = compute_type(precision);
+    gemm->sums = compute_type(precision);
+    gemm->factors = conv_type(precision) == CUDA_TYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
     enum status status = gemm_start(gemm, stream);
     if (status != STATUS_OK) {
         gemm_free(gemm);
@@ -71,30 +73,31 @@ void gemm_free(struct gemm *gemm) {
 
 /* cuBLAS counts by columns, so it sees each of our matrices transposed: c[rows][columns] = a b in rows is
  * c^T = b^T a^T there. left is [rows][inner] (or its transpose), right [inner][columns]. */
-static enum status multiply(struct gemm *gemm, int rows, int inner, int columns, const float *left,
-                            bool left_transposed, const float *right, bool right_transposed, float *out,
-                            const char *what) {
+static enum status multiply(struct gemm *gemm, int rows, int inner, int columns, const void *left,
+                            bool left_transposed, const void *right, bool right_transposed, void *out,
+                            cudaDataType_t out_type, const char *what) {
     const float one = 1, zero = 0;
     return blas_checked(cublasGemmEx(gemm->handle, right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                                      left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, columns, rows, inner, &one,
-                                     right, CUDA_R_32F, right_transposed ? inner : columns, left, CUDA_R_32F,
-                                     left_transposed ? rows : inner, &zero, out, CUDA_R_32F, columns,
-                                     gemm->precision, CUBLAS_GEMM_DEFAULT),
+                                     right, gemm->factors, right_transposed ? inner : columns, left,
+                                     gemm->factors, left_transposed ? rows : inner, &zero, out, out_type,
+                                     columns, gemm->sums, CUBLAS_GEMM_DEFAULT),
                         what);
 }
 
-enum status gemm_forward(struct gemm *gemm, int images, int in, int out, const float *x, const float *weights,
+enum status gemm_forward(struct gemm *gemm, int images, int in, int out, const void *x, const void *weights,
                          float *y) {
-    return multiply(gemm, images, in, out, x, false, weights, false, y, "compute a dense layer");
+    return multiply(gemm, images, in, out, x, false, weights, false, y, CUDA_R_32F, "compute a dense layer");
 }
 
-enum status gemm_input_gradient(struct gemm *gemm, int images, int in, int out, const float *dy,
-                                const float *weights, float *dx) {
-    return multiply(gemm, images, out, in, dy, false, weights, true, dx, "compute a dense layer's gradient");
+enum status gemm_input_gradient(struct gemm *gemm, int images, int in, int out, const void *dy,
+                                const void *weights, void *dx) {
+    return multiply(gemm, images, out, in, dy, false, weights, true, dx, gemm->factors,
+                    "compute a dense layer's gradient");
 }
 
-enum status gemm_weights_gradient(struct gemm *gemm, int images, int in, int out, const float *x,
-                                  const float *dy, float *dweights) {
-    return multiply(gemm, in, images, out, x, true, dy, false, dweights,
+enum status gemm_weights_gradient(struct gemm *gemm, int images, int in, int out, const void *x,
+                                  const void *dy, float *dweights) {
+    return multiply(gemm, in, images, out, x, true, dy, false, dweights, CUDA_R_32F,
                     "compute the gradient of a dense layer's weights");
 }

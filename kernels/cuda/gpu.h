@@ -76,7 +76,8 @@ struct block {
 struct delivery {
     void *to;
     const void *from;
-    size_t bytes;
+    size_t bytes; /* at `from` */
+    bool widen;   /* they are bfloat16 there, and floats here */
 };
 
 /* What is queued between two marks: page-locked memory that its copies go through, and its results. */
@@ -106,6 +107,11 @@ struct device {
     double busy_since, deadline; /* seconds on the clock; 0: nothing is waited for */
     char failure[256];           /* the device is of no use any more: why */
 };
+
+/* What activations are in its memory. */
+static inline enum cuda_type device_type(const struct device *device) {
+    return device->precision == CUDA_BF16 ? CUDA_TYPE_BF16 : CUDA_TYPE_F32;
+}
 
 /* ---- streams.c */
 
@@ -173,6 +179,9 @@ enum status deliver_later(struct device *device, void *to, const void *from, siz
 int deliveries(const struct device *device);
 enum status deliver_or_forget(struct device *device, int before, enum status status);
 
+/* The same for bfloat16 values, which become floats. */
+enum status deliver_widened(struct device *device, float *to, const void *from, size_t bytes);
+
 /* Begin another generation; the end of this one is an event on every GPU's main stream. */
 enum status marks_open(struct device *device);
 enum status marks_set(struct device *device);
@@ -193,8 +202,8 @@ enum status transfer_write(struct device *device, struct stream *stream, struct 
 enum status transfer_read(struct device *device, struct stream *stream, float *to, struct span from,
                           size_t count);
 enum status transfer_copy(struct device *device, struct stream *stream, struct span to, struct span from);
-enum status cuda_measure(struct device *device, struct stream *stream, struct span values, enum measure what,
-                         int64_t *out);
+enum status cuda_measure(struct device *device, struct stream *stream, struct span values, size_t count,
+                         enum measure what, int64_t *out);
 
 /* ---- plan.c and run.c */
 

@@ -18,26 +18,36 @@ extern "C" {
 
 #include "kernels/op.h"
 
+/* What activations and their gradients are in memory. All that is computed of them, and all sums, are float;
+ * a bfloat16 is the float's result rounded once, to the nearest, a tie to even. Where a function takes one
+ * type, its `void *` values have that. */
+enum cuda_type { CUDA_TYPE_F32, CUDA_TYPE_BF16 };
+
+static inline size_t cuda_type_bytes(enum cuda_type type) {
+    return type == CUDA_TYPE_BF16 ? 2 : 4;
+}
+
 /* ---- bias and ReLU. rows: images times pixels. */
 
-/* y = x + bias, and with `relu` y = max(y, 0). bias NULL: none. y may be x. */
-cudaError_t cuda_bias_relu(cudaStream_t stream, const float *x, const float *bias, float *y, size_t rows,
-                           int channels, bool relu);
+/* y = x + bias, and with `relu` y = max(y, 0). bias NULL: none. y may be x where their types are the same;
+ * bfloat16 to float is cudaErrorInvalidValue. */
+cudaError_t cuda_bias_relu(cudaStream_t stream, enum cuda_type x_type, const void *x, const float *bias,
+                           enum cuda_type y_type, void *y, size_t rows, int channels, bool relu);
 
 /* dx = dy where y > 0 (y NULL: no ReLU, dx = dy); dbias[c] = sum over the rows of dx (NULL: not wanted).
  * dx may be dy, or NULL when it is not wanted. scratch: cuda_bias_relu_scratch() bytes when dbias is wanted.
  */
-cudaError_t cuda_bias_relu_backward(cudaStream_t stream, const float *dy, const float *y, float *dx,
-                                    float *dbias, void *scratch, size_t rows, int channels);
+cudaError_t cuda_bias_relu_backward(cudaStream_t stream, enum cuda_type type, const void *dy, const void *y,
+                                    void *dx, float *dbias, void *scratch, size_t rows, int channels);
 size_t cuda_bias_relu_scratch(size_t rows, int channels);
 
 /* ---- max pool. places: cuda_max_pool_places() bytes, which value of its window won; NULL: not wanted. */
 
-cudaError_t cuda_max_pool(cudaStream_t stream, const struct op *op, int images, const float *x, float *y,
-                          void *places);
+cudaError_t cuda_max_pool(cudaStream_t stream, enum cuda_type type, const struct op *op, int images,
+                          const void *x, void *y, void *places);
 /* dx is written whole (each input gathers from the windows that hold it). */
-cudaError_t cuda_max_pool_backward(cudaStream_t stream, const struct op *op, int images, const float *dy,
-                                   const void *places, float *dx);
+cudaError_t cuda_max_pool_backward(cudaStream_t stream, enum cuda_type type, const struct op *op, int images,
+                                   const void *dy, const void *places, void *dx);
 size_t cuda_max_pool_places(const struct op *op, int images);
 
 /* ---- local response normalisation over channels; pixels: images times height times width. More channels
@@ -46,11 +56,11 @@ size_t cuda_max_pool_places(const struct op *op, int images);
 #define CUDA_LRN_MOST_CHANNELS 1024
 #define CUDA_LRN_MOST_RADIUS   128
 
-cudaError_t cuda_lrn(cudaStream_t stream, const struct op_lrn *lrn, size_t pixels, int channels,
-                     const float *x, float *y);
+cudaError_t cuda_lrn(cudaStream_t stream, enum cuda_type type, const struct op_lrn *lrn, size_t pixels,
+                     int channels, const void *x, void *y);
 /* N is made again from x. dx may be dy. */
-cudaError_t cuda_lrn_backward(cudaStream_t stream, const struct op_lrn *lrn, size_t pixels, int channels,
-                              const float *x, const float *dy, float *dx);
+cudaError_t cuda_lrn_backward(cudaStream_t stream, enum cuda_type type, const struct op_lrn *lrn,
+                              size_t pixels, int channels, const void *x, const void *dy, void *dx);
 
 /* Neighbours in one pass, since all of these wait for memory.
  *
@@ -63,38 +73,41 @@ cudaError_t cuda_lrn_backward(cudaStream_t stream, const struct op_lrn *lrn, siz
 /* cuda_lrn_backward, then dx = 0 where x is not above 0 (x is what a ReLU gave, pooled or not), then dbias[c]
  * = sum of dx over the pixels (NULL: not wanted; scratch: cuda_bias_relu_scratch(pixels, channels) bytes). dx
  * may be dy. */
-cudaError_t cuda_lrn_relu_backward(cudaStream_t stream, const struct op_lrn *lrn, size_t pixels, int channels,
-                                   const float *x, const float *dy, float *dx, float *dbias, void *scratch);
+cudaError_t cuda_lrn_relu_backward(cudaStream_t stream, enum cuda_type type, const struct op_lrn *lrn,
+                                   size_t pixels, int channels, const void *x, const void *dy, void *dx,
+                                   float *dbias, void *scratch);
 
 /* pooled, places = cuda_max_pool(x); y = cuda_lrn(pooled). places NULL: not wanted. */
-cudaError_t cuda_pool_lrn(cudaStream_t stream, const struct op *pool, const struct op_lrn *lrn, int images,
-                          const float *x, float *pooled, void *places, float *y);
+cudaError_t cuda_pool_lrn(cudaStream_t stream, enum cuda_type type, const struct op *pool,
+                          const struct op_lrn *lrn, int images, const void *x, void *pooled, void *places,
+                          void *y);
 
 /* y, places = cuda_max_pool(cuda_lrn(x)), with the values between them in no memory; only where
  * cuda_lrn_pool_fits(). */
-cudaError_t cuda_lrn_pool(cudaStream_t stream, const struct op_lrn *lrn, const struct op *pool, int images,
-                          const float *x, float *y, void *places);
+cudaError_t cuda_lrn_pool(cudaStream_t stream, enum cuda_type type, const struct op_lrn *lrn,
+                          const struct op *pool, int images, const void *x, void *y, void *places);
 bool cuda_lrn_pool_fits(const struct op_lrn *lrn, const struct op *pool);
 
 /* cuda_max_pool_backward(dy, places), then cuda_lrn_relu_backward of it. Not limited to what cuda_lrn_pool
  * fits. scratch: for the pool's input pixels. */
-cudaError_t cuda_lrn_pool_relu_backward(cudaStream_t stream, const struct op_lrn *lrn, const struct op *pool,
-                                        int images, const float *x, const float *dy, const void *places,
-                                        float *dx, float *dbias, void *scratch);
+cudaError_t cuda_lrn_pool_relu_backward(cudaStream_t stream, enum cuda_type type, const struct op_lrn *lrn,
+                                        const struct op *pool, int images, const void *x, const void *dy,
+                                        const void *places, void *dx, float *dbias, void *scratch);
 
 /* ---- softmax cross-entropy: struct loss_args, with the labels on the GPU. A label outside the classes makes
- * the image's loss NaN. probabilities and dlogits may be NULL. */
-cudaError_t cuda_softmax_loss(cudaStream_t stream, int images, int classes, const float *logits,
-                              const int32_t *labels, double scale, float *losses, float *probabilities,
-                              float *dlogits);
+ * the image's loss NaN. probabilities and dlogits may be NULL. Logits may be float where dlogits are
+ * bfloat16, not the other way (cudaErrorInvalidValue). */
+cudaError_t cuda_softmax_loss(cudaStream_t stream, int images, int classes, enum cuda_type logits_type,
+                              const void *logits, const int32_t *labels, double scale, float *losses,
+                              float *probabilities, enum cuda_type dlogits_type, void *dlogits);
 
-/* to[c][r] = from[r][c]. Weights [h][w][in][out] are a matrix of (h*w*in) rows and `out` columns; its
- * transpose is cuDNN's [out][h][w][in]. */
-cudaError_t cuda_transpose(cudaStream_t stream, const float *from, float *to, size_t rows, size_t columns);
+/* to[c][r] = from[r][c], one of the two float. Weights [h][w][in][out] are a matrix of (h*w*in) rows and
+ * `out` columns; its transpose is cuDNN's [out][h][w][in]. */
+cudaError_t cuda_transpose(cudaStream_t stream, enum cuda_type from_type, const void *from,
+                           enum cuda_type to_type, void *to, size_t rows, size_t columns);
 
-/* bfloat16 values, rounded to the nearest, a tie to even; and back. Not a number stays one. */
+/* bfloat16 values, rounded to the nearest, a tie to even. Not a number stays one. */
 cudaError_t cuda_to_bf16(cudaStream_t stream, const float *from, void *to, size_t count);
-cudaError_t cuda_from_bf16(cudaStream_t stream, const void *from, float *to, size_t count);
 
 /* ---- flat buffers. They are worked on in pieces of at most CUDA_PIECE elements, none of which crosses a
  * tensor's end; the table of pieces lies on the GPU. A kernel leaves one sum per piece, and cuda_sums adds
@@ -169,12 +182,12 @@ cudaError_t cuda_update(cudaStream_t stream, const struct cuda_piece *table, int
 size_t cuda_measure_scratch(size_t count);
 
 /* *out = how many of the values are 0 */
-cudaError_t cuda_count_zeros(cudaStream_t stream, const float *values, size_t count, void *scratch,
-                             long long *out);
+cudaError_t cuda_count_zeros(cudaStream_t stream, enum cuda_type type, const void *values, size_t count,
+                             void *scratch, long long *out);
 
 /* *out = index of the first value that is not finite; -1: all are */
-cudaError_t cuda_first_non_finite(cudaStream_t stream, const float *values, size_t count, void *scratch,
-                                  long long *out);
+cudaError_t cuda_first_non_finite(cudaStream_t stream, enum cuda_type type, const void *values, size_t count,
+                                  void *scratch, long long *out);
 
 #ifdef __cplusplus
 }

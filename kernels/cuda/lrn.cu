@@ -18,20 +18,20 @@ struct lrn {
 
 // ---- where values come from
 
-struct plain {
-    const float *from;
+template <class T> struct plain {
+    const T *from;
 
     template <int N>
     __device__ __forceinline__ pack<float, N> get(size_t pixel, int channels, int channel) const {
-        return load<N>(from + pixel * channels + channel);
+        return load_floats<N>(from + pixel * channels + channel);
     }
 };
 
 // A max pool of x; its values and places are kept.
-template <int K> struct pooled {
+template <int K, class T> struct pooled {
     pool p;
-    const float *x;
-    float *kept;
+    const T *x;
+    T *kept;
     uint8_t *places; // NULL: not wanted
 
     template <int N>
@@ -40,7 +40,7 @@ template <int K> struct pooled {
         pack<uint8_t, N> won;
         pack<float, N> best = window_largest<N, K>(p, x + at.image * p.in_h * p.in_w * channels + channel, 0,
                                                    at.row, at.column, &won);
-        store<N>(kept + pixel * channels + channel, best);
+        store_floats<N>(kept + pixel * channels + channel, best);
         if (places)
             store<N>(places + pixel * channels + channel, won);
         return best;
@@ -48,9 +48,9 @@ template <int K> struct pooled {
 };
 
 // What a max pool behind the normalisation hands back.
-struct handed_back {
+template <class T> struct handed_back {
     pool p;
-    const float *dy;
+    const T *dy;
     const uint8_t *places;
 
     template <int N> __device__ __forceinline__ pack<float, N> get(size_t pixel, int, int channel) const {
@@ -119,9 +119,9 @@ template <int N> __device__ __forceinline__ pack<float, N> normalised(const lrn 
 
 // ---- kernels
 
-template <int N, class Source>
+template <int N, class Source, class T>
 static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 4 : 1)
-    lrn_forward(lrn l, size_t pixels, Source source, float *y) {
+    lrn_forward(lrn l, size_t pixels, Source source, T *y) {
     DYNAMIC_SHARED(float, room);
     float *row = room + static_cast<int>(threadIdx.y) * l.row;
     int channel = static_cast<int>(threadIdx.x) * N;
@@ -131,15 +131,15 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
         store<N>(row + l.end + channel, source.template get<N>(pixel, l.channels, channel));
     wait_for_row();
     if (pixel < pixels)
-        store<N>(y + pixel * l.channels + channel, normalised<N>(l, row + l.end + channel));
+        store_floats<N>(y + pixel * l.channels + channel, normalised<N>(l, row + l.end + channel));
 }
 
 // dx_k = g_k * N_k^-beta - 2 * alpha * beta * x_k * sum_{|j-k| <= radius} g_j * y_j / N_j; RELU: 0 where x_k
 // is not above 0. partial: sums of dx over the block's pixels, or NULL. A block takes a range of pixels, a
 // row at a time.
-template <int N, bool RELU, class Source>
+template <int N, bool RELU, class Source, class T>
 static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 3 : 1)
-    lrn_backward(lrn l, size_t pixels, const float *x, Source source, float *dx, float *partial) {
+    lrn_backward(lrn l, size_t pixels, const T *x, Source source, T *dx, float *partial) {
     DYNAMIC_SHARED(float, room);
     float *row = room + static_cast<int>(threadIdx.y) * l.row,
           *ratios = row + static_cast<int>(blockDim.y) * l.row;
@@ -153,7 +153,7 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
         bool here = pixel < range.end;
         pack<float, N> v = {}, own = {};
         if (here) {
-            v = load<N>(x + pixel * l.channels + channel);
+            v = load_floats<N>(x + pixel * l.channels + channel);
             own = source.template get<N>(pixel, l.channels, channel);
             store<N>(row + at, v);
         }
@@ -179,7 +179,7 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
                     own.at[c] = 0;
                 sum[c] += own.at[c];
             }
-            store<N>(dx + pixel * l.channels + channel, own);
+            store_floats<N>(dx + pixel * l.channels + channel, own);
         }
         // the next turn writes x behind everyone's reading of it, and ratios behind the next wait
     }
@@ -189,9 +189,9 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
 
 // The normalisation with a max pool behind it: a block makes one row of outputs of one image. Shared memory
 // holds the window's rows of x, then what they become.
-template <int N, int K>
+template <int N, int K, class T>
 static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4 ? 4 : 1)
-    lrn_pool(lrn l, pool p, const float *x, float *y, uint8_t *places) {
+    lrn_pool(lrn l, pool p, const T *x, T *y, uint8_t *places) {
     DYNAMIC_SHARED(float, room);
     int channel = static_cast<int>(threadIdx.x) * N,
         i = static_cast<int>(blockIdx.x % static_cast<unsigned>(p.out_h));
@@ -204,7 +204,7 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
     x += (image * p.in_h + top) * p.in_w * l.channels + channel;
     for (int q = static_cast<int>(threadIdx.y); q < pixels; q += step) {
         zero_ends(l, room + q * l.row);
-        store<N>(room + q * l.row + l.end + channel, load<N>(x + static_cast<size_t>(q) * l.channels));
+        store<N>(room + q * l.row + l.end + channel, load_floats<N>(x + static_cast<size_t>(q) * l.channels));
     }
     wait_for_row();
     for (int q = static_cast<int>(threadIdx.y); q < pixels; q += step)
@@ -214,7 +214,7 @@ static __global__ void __launch_bounds__(N == 4 ? THREADS : MOST_THREADS, N == 4
         pack<uint8_t, N> won;
         pack<float, N> best = window_largest<N, K>(p, becomes + channel, top, i, j, &won);
         size_t to = ((image * p.out_h + i) * p.out_w + j) * l.channels + channel;
-        store<N>(y + to, best);
+        store_floats<N>(y + to, best);
         if (places)
             store<N>(places + to, won);
     }
@@ -249,23 +249,23 @@ bool plan_lrn(const struct op_lrn *op, int channels, bool wide, lrn_plan *out) {
     return true;
 }
 
-template <class Source>
+template <class Source, class T>
 cudaError_t forward(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels, bool wide,
-                    const Source &source, float *y) {
+                    const Source &source, T *y) {
     lrn_plan plan;
     wide = wide && packs<4>(y, channels);
     if (pixels < 1 || !plan_lrn(op, channels, wide, &plan) || divide_up(pixels, plan.threads.y) > INT32_MAX)
         return cudaErrorInvalidValue;
-    auto kernel = wide ? lrn_forward<4, Source> : lrn_forward<1, Source>;
+    auto kernel = wide ? lrn_forward<4, Source, T> : lrn_forward<1, Source, T>;
     return LAUNCH(lrn_forward, dim3(static_cast<unsigned>(divide_up(pixels, plan.threads.y))), plan.threads,
                   plan.shared_bytes, stream, kernel, plan.l, pixels, source, y);
 }
 
 // dbias NULL: blocks take as few pixels as their threads can hold; else as many as the sums' scratch memory
 // asks for.
-template <bool RELU, class Source>
+template <bool RELU, class Source, class T>
 cudaError_t backward(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels, bool wide,
-                     const float *x, const Source &source, float *dx, float *dbias, void *scratch) {
+                     const T *x, const Source &source, T *dx, float *dbias, void *scratch) {
     lrn_plan plan;
     wide = wide && packs<4>(x, channels) && packs<4>(dx, channels);
     if (pixels < 1 || (dbias && !scratch) || !plan_lrn(op, channels, wide, &plan))
@@ -276,46 +276,29 @@ cudaError_t backward(cudaStream_t stream, const struct op_lrn *op, size_t pixels
     size_t shared = 2 * plan.shared_bytes,
            sums = static_cast<size_t>(plan.threads.y) * channels * sizeof(float);
     float *partial = dbias ? static_cast<float *>(scratch) : NULL;
-    auto kernel = wide ? lrn_backward<4, RELU, Source> : lrn_backward<1, RELU, Source>;
+    auto kernel = wide ? lrn_backward<4, RELU, Source, T> : lrn_backward<1, RELU, Source, T>;
     CUDA_TRY(LAUNCH(lrn_backward, dim3(static_cast<unsigned>(blocks)), plan.threads,
                     shared > sums ? shared : sums, stream, kernel, plan.l, pixels, x, source, dx, partial));
     return dbias ? launch_sum_columns(stream, partial, blocks, channels, dbias) : cudaSuccess;
 }
 
-} // namespace
-
-cudaError_t cuda_lrn(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels,
-                     const float *x, float *y) {
-    return forward(stream, op, pixels, channels, packs<4>(x, channels), plain{x}, y);
-}
-
-cudaError_t cuda_lrn_backward(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels,
-                              const float *x, const float *dy, float *dx) {
-    return backward<false>(stream, op, pixels, channels, packs<4>(dy, channels), x, plain{dy}, dx, NULL,
-                           NULL);
-}
-
-cudaError_t cuda_lrn_relu_backward(cudaStream_t stream, const struct op_lrn *op, size_t pixels, int channels,
-                                   const float *x, const float *dy, float *dx, float *dbias, void *scratch) {
-    return backward<true>(stream, op, pixels, channels, packs<4>(dy, channels), x, plain{dy}, dx, dbias,
-                          scratch);
-}
-
-cudaError_t cuda_pool_lrn(cudaStream_t stream, const struct op *pool_op, const struct op_lrn *op, int images,
-                          const float *x, float *pooled_x, void *places, float *y) {
+template <class T>
+cudaError_t pool_then_lrn(cudaStream_t stream, const struct op *pool_op, const struct op_lrn *op, int images,
+                          const T *x, T *kept, void *places, T *y) {
     if (!pool_is_good(pool_op, images))
         return cudaErrorInvalidValue;
     int channels = pool_op->in.c;
     size_t pixels = static_cast<size_t>(images) * pool_op->out.h * pool_op->out.w;
     uint8_t *won = static_cast<uint8_t *>(places);
-    bool wide = packs<4>(x, channels) && packs<4>(pooled_x, channels) && packs<4>(won, channels);
+    bool wide = packs<4>(x, channels) && packs<4>(kept, channels) && packs<4>(won, channels);
     if (pool_is_three(pool_op))
-        return forward(stream, op, pixels, channels, wide, pooled<3>{pool_of(pool_op), x, pooled_x, won}, y);
-    return forward(stream, op, pixels, channels, wide, pooled<0>{pool_of(pool_op), x, pooled_x, won}, y);
+        return forward(stream, op, pixels, channels, wide, pooled<3, T>{pool_of(pool_op), x, kept, won}, y);
+    return forward(stream, op, pixels, channels, wide, pooled<0, T>{pool_of(pool_op), x, kept, won}, y);
 }
 
-cudaError_t cuda_lrn_pool(cudaStream_t stream, const struct op_lrn *op, const struct op *pool_op, int images,
-                          const float *x, float *y, void *places) {
+template <class T>
+cudaError_t lrn_then_pool(cudaStream_t stream, const struct op_lrn *op, const struct op *pool_op, int images,
+                          const T *x, T *y, void *places) {
     if (!cuda_lrn_pool_fits(op, pool_op) || !pool_is_good(pool_op, images))
         return cudaErrorInvalidValue;
     int channels = pool_op->in.c;
@@ -326,11 +309,79 @@ cudaError_t cuda_lrn_pool(cudaStream_t stream, const struct op_lrn *op, const st
     size_t blocks = static_cast<size_t>(images) * pool_op->out.h;
     if (!plan_lrn(op, channels, wide, &plan) || blocks > INT32_MAX)
         return cudaErrorInvalidValue;
-    auto kernel = three ? wide ? lrn_pool<4, 3> : lrn_pool<1, 3> : wide ? lrn_pool<4, 0> : lrn_pool<1, 0>;
+    auto kernel = three  ? wide ? lrn_pool<4, 3, T> : lrn_pool<1, 3, T>
+                   : wide ? lrn_pool<4, 0, T>
+                         : lrn_pool<1, 0, T>;
     size_t shared = static_cast<size_t>(pool_op->window.kernel_h) * pool_op->in.w * (plan.l.row + channels) *
                     sizeof(float);
     return LAUNCH(lrn_pool, dim3(static_cast<unsigned>(blocks)), plan.threads, shared, stream, kernel, plan.l,
                   pool_of(pool_op), x, y, won);
+}
+
+template <class T>
+cudaError_t lrn_pool_backward(cudaStream_t stream, const struct op_lrn *op, const struct op *pool_op,
+                              int images, const T *x, const T *dy, const void *places, T *dx, float *dbias,
+                              void *scratch) {
+    if (!pool_is_good(pool_op, images))
+        return cudaErrorInvalidValue;
+    int channels = pool_op->in.c;
+    size_t pixels = static_cast<size_t>(images) * pool_op->in.h * pool_op->in.w;
+    const uint8_t *won = static_cast<const uint8_t *>(places);
+    return backward<true>(stream, op, pixels, channels, packs<4>(dy, channels) && packs<4>(won, channels), x,
+                          handed_back<T>{pool_of(pool_op), dy, won}, dx, dbias, scratch);
+}
+
+} // namespace
+
+cudaError_t cuda_lrn(cudaStream_t stream, enum cuda_type type, const struct op_lrn *op, size_t pixels,
+                     int channels, const void *x, void *y) {
+    return of_type(type, [&](auto value) {
+        using T = decltype(value);
+        const T *from = static_cast<const T *>(x);
+        return forward(stream, op, pixels, channels, packs<4>(from, channels), plain<T>{from},
+                       static_cast<T *>(y));
+    });
+}
+
+cudaError_t cuda_lrn_backward(cudaStream_t stream, enum cuda_type type, const struct op_lrn *op,
+                              size_t pixels, int channels, const void *x, const void *dy, void *dx) {
+    return of_type(type, [&](auto value) {
+        using T = decltype(value);
+        const T *from = static_cast<const T *>(dy);
+        return backward<false>(stream, op, pixels, channels, packs<4>(from, channels),
+                               static_cast<const T *>(x), plain<T>{from}, static_cast<T *>(dx), NULL, NULL);
+    });
+}
+
+cudaError_t cuda_lrn_relu_backward(cudaStream_t stream, enum cuda_type type, const struct op_lrn *op,
+                                   size_t pixels, int channels, const void *x, const void *dy, void *dx,
+                                   float *dbias, void *scratch) {
+    return of_type(type, [&](auto value) {
+        using T = decltype(value);
+        const T *from = static_cast<const T *>(dy);
+        return backward<true>(stream, op, pixels, channels, packs<4>(from, channels),
+                              static_cast<const T *>(x), plain<T>{from}, static_cast<T *>(dx), dbias,
+                              scratch);
+    });
+}
+
+cudaError_t cuda_pool_lrn(cudaStream_t stream, enum cuda_type type, const struct op *pool,
+                          const struct op_lrn *op, int images, const void *x, void *pooled, void *places,
+                          void *y) {
+    return of_type(type, [&](auto value) {
+        using T = decltype(value);
+        return pool_then_lrn(stream, pool, op, images, static_cast<const T *>(x), static_cast<T *>(pooled),
+                             places, static_cast<T *>(y));
+    });
+}
+
+cudaError_t cuda_lrn_pool(cudaStream_t stream, enum cuda_type type, const struct op_lrn *op,
+                          const struct op *pool, int images, const void *x, void *y, void *places) {
+    return of_type(type, [&](auto value) {
+        using T = decltype(value);
+        return lrn_then_pool(stream, op, pool, images, static_cast<const T *>(x), static_cast<T *>(y),
+                             places);
+    });
 }
 
 bool cuda_lrn_pool_fits(const struct op_lrn *op, const struct op *pool_op) {
@@ -341,14 +392,12 @@ bool cuda_lrn_pool_fits(const struct op_lrn *op, const struct op *pool_op) {
                                                             48 << 10;
 }
 
-cudaError_t cuda_lrn_pool_relu_backward(cudaStream_t stream, const struct op_lrn *op,
-                                        const struct op *pool_op, int images, const float *x, const float *dy,
-                                        const void *places, float *dx, float *dbias, void *scratch) {
-    if (!pool_is_good(pool_op, images))
-        return cudaErrorInvalidValue;
-    int channels = pool_op->in.c;
-    size_t pixels = static_cast<size_t>(images) * pool_op->in.h * pool_op->in.w;
-    const uint8_t *won = static_cast<const uint8_t *>(places);
-    return backward<true>(stream, op, pixels, channels, packs<4>(dy, channels) && packs<4>(won, channels), x,
-                          handed_back{pool_of(pool_op), dy, won}, dx, dbias, scratch);
+cudaError_t cuda_lrn_pool_relu_backward(cudaStream_t stream, enum cuda_type type, const struct op_lrn *op,
+                                        const struct op *pool, int images, const void *x, const void *dy,
+                                        const void *places, void *dx, float *dbias, void *scratch) {
+    return of_type(type, [&](auto value) {
+        using T = decltype(value);
+        return lrn_pool_backward(stream, op, pool, images, static_cast<const T *>(x),
+                                 static_cast<const T *>(dy), places, static_cast<T *>(dx), dbias, scratch);
+    });
 }

@@ -48,8 +48,8 @@ static __device__ __forceinline__ place place_of(size_t pixel, int rows, int col
 
 // The largest values of the window of output (i, j), N channels at once. x: the channels' value at column 0
 // of row `first_row`; of the image or of its part that the window lies in. K: the window's size, or 0: any.
-template <int N, int K>
-static __device__ __forceinline__ pack<float, N> window_largest(const pool &p, const float *x, int first_row,
+template <int N, int K, class T>
+static __device__ __forceinline__ pack<float, N> window_largest(const pool &p, const T *x, int first_row,
                                                                 int i, int j, pack<uint8_t, N> *won) {
     int kernel_h = K ? K : p.kernel_h, kernel_w = K ? K : p.kernel_w;
     int top = i * p.stride - p.pad_top, left = j * p.stride - p.pad_left;
@@ -64,7 +64,7 @@ static __device__ __forceinline__ pack<float, N> window_largest(const pool &p, c
             if (row < 0 || row >= p.in_h || column < 0 || column >= p.in_w)
                 continue; // padding never wins
             pack<float, N> value =
-                load<N>(x + (static_cast<size_t>(row - first_row) * p.in_w + column) * p.channels);
+                load_floats<N>(x + (static_cast<size_t>(row - first_row) * p.in_w + column) * p.channels);
             for (int c = 0; c < N; c++)
                 // of equals the first; what is not a number wins, and stays
                 if (!any || value.at[c] > best.at[c] ||
@@ -79,9 +79,9 @@ static __device__ __forceinline__ pack<float, N> window_largest(const pool &p, c
 
 // The gradient of the input at `at`: that of each window that it won. dy and places: of the whole batch. The
 // windows are gone through in row order, in which ref adds.
-template <int N>
+template <int N, class T>
 static __device__ __forceinline__ pack<float, N>
-window_gradient(const pool &p, const float *dy, const uint8_t *places, place at, int channel) {
+window_gradient(const pool &p, const T *dy, const uint8_t *places, place at, int channel) {
     int row = at.row + p.pad_top, column = at.column + p.pad_left;
     int first_i = row < p.kernel_h ? 0 : (row - p.kernel_h) / p.stride + 1, last_i = row / p.stride;
     int first_j = column < p.kernel_w ? 0 : (column - p.kernel_w) / p.stride + 1, last_j = column / p.stride;
@@ -94,7 +94,7 @@ window_gradient(const pool &p, const float *dy, const uint8_t *places, place at,
             int tap = (row - i * p.stride) * p.kernel_w + column - j * p.stride;
             size_t from = image + (static_cast<size_t>(i) * p.out_w + j) * p.channels;
             pack<uint8_t, N> won = load<N>(places + from);
-            pack<float, N> g = load<N>(dy + from);
+            pack<float, N> g = load_floats<N>(dy + from);
             for (int c = 0; c < N; c++)
                 sum.at[c] += won.at[c] == tap ? g.at[c] : 0;
         }

@@ -34,15 +34,15 @@ static __device__ __forceinline__ long long of_block(long long value, long long 
     return value;
 }
 
-template <class Measure>
+template <class Measure, class T>
 static __global__ void __launch_bounds__(THREADS)
-    measure_values(const float *values, size_t count, long long *partial) {
+    measure_values(const T *values, size_t count, long long *partial) {
     __shared__ long long room[WARPS];
     size_t begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
     long long all = Measure::none();
 #pragma unroll 4
     for (size_t i = begin + threadIdx.x; i < end; i += THREADS)
-        all = Measure::both(all, Measure::of(values[i], i));
+        all = Measure::both(all, Measure::of(widen(values[i]), i));
     all = of_block<Measure>(all, room);
     if (threadIdx.x == 0)
         partial[blockIdx.x] = all;
@@ -69,25 +69,33 @@ size_t cuda_measure_scratch(size_t count) {
     return blocks_of(count) * sizeof(long long);
 }
 
-template <class Measure>
-static cudaError_t measure(cudaStream_t stream, const float *values, size_t count, void *scratch,
+template <class Measure, class T>
+static cudaError_t measure(cudaStream_t stream, const T *values, size_t count, void *scratch,
                            long long *out) {
-    if (count < 1)
-        return cudaErrorInvalidValue;
     long long *partial = static_cast<long long *>(scratch);
     unsigned blocks = blocks_of(count);
-    CUDA_TRY(LAUNCH(measure_values, dim3(blocks), dim3(THREADS), 0, stream, measure_values<Measure>, values,
-                    count, partial));
+    CUDA_TRY(LAUNCH(measure_values, dim3(blocks), dim3(THREADS), 0, stream, (measure_values<Measure, T>),
+                    values, count, partial));
     return LAUNCH(measure_blocks, dim3(1), dim3(THREADS), 0, stream, measure_blocks<Measure>, partial,
                   static_cast<int>(blocks), out);
 }
 
-cudaError_t cuda_count_zeros(cudaStream_t stream, const float *values, size_t count, void *scratch,
-                             long long *out) {
-    return measure<zeros>(stream, values, count, scratch, out);
+template <class Measure>
+static cudaError_t measure_type(cudaStream_t stream, enum cuda_type type, const void *values, size_t count,
+                                void *scratch, long long *out) {
+    if (count < 1)
+        return cudaErrorInvalidValue;
+    return of_type(type, [&](auto value) {
+        return measure<Measure>(stream, static_cast<const decltype(value) *>(values), count, scratch, out);
+    });
 }
 
-cudaError_t cuda_first_non_finite(cudaStream_t stream, const float *values, size_t count, void *scratch,
-                                  long long *out) {
-    return measure<first_non_finite>(stream, values, count, scratch, out);
+cudaError_t cuda_count_zeros(cudaStream_t stream, enum cuda_type type, const void *values, size_t count,
+                             void *scratch, long long *out) {
+    return measure_type<zeros>(stream, type, values, count, scratch, out);
+}
+
+cudaError_t cuda_first_non_finite(cudaStream_t stream, enum cuda_type type, const void *values, size_t count,
+                                  void *scratch, long long *out) {
+    return measure_type<first_non_finite>(stream, type, values, count, scratch, out);
 }

@@ -1,4 +1,5 @@
 /* Buffers, each on one GPU or on all of them, and page-locked memory on the host that copies go through. */
+#include "kernels/cuda/bf16.h"
 #include "kernels/cuda/gpu.h"
 
 #include <stdint.h>
@@ -182,7 +183,7 @@ enum status staging_receive(struct device *device, int gpu, cudaStream_t stream,
                        "copy to the host");
 }
 
-enum status deliver_later(struct device *device, void *to, const void *from, size_t bytes) {
+static enum status later(struct device *device, struct delivery delivery) {
     struct generation *now = at_work(device);
     if (!now)
         return too_many_marks();
@@ -194,8 +195,23 @@ enum status deliver_later(struct device *device, void *to, const void *from, siz
         now->deliveries = more;
         now->delivery_room = room;
     }
-    now->deliveries[now->delivery_count++] = (struct delivery){to, from, bytes};
+    now->deliveries[now->delivery_count++] = delivery;
     return STATUS_OK;
+}
+
+enum status deliver_later(struct device *device, void *to, const void *from, size_t bytes) {
+    return later(device, (struct delivery){to, from, bytes, false});
+}
+
+enum status deliver_widened(struct device *device, float *to, const void *from, size_t bytes) {
+    return later(device, (struct delivery){to, from, bytes, true});
+}
+
+static void deliver(const struct delivery *delivery) {
+    if (delivery->widen)
+        bf16_to_floats(delivery->from, delivery->to, delivery->bytes / sizeof(uint16_t));
+    else
+        memcpy(delivery->to, delivery->from, delivery->bytes);
 }
 
 int deliveries(const struct device *device) {
@@ -214,7 +230,7 @@ void staging_deliver(struct device *device, int generations) {
     for (int n = 0; n < generations; n++) {
         struct generation *done = &device->generation[device->oldest];
         for (int i = 0; i < done->delivery_count; i++)
-            memcpy(done->deliveries[i].to, done->deliveries[i].from, done->deliveries[i].bytes);
+            deliver(&done->deliveries[i]);
         done->delivery_count = 0;
         for (struct chunk *c = done->staging; c; c = c->next)
             c->used = 0;

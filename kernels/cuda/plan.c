@@ -79,7 +79,7 @@ static size_t rows_of(const struct plan *plan) {
 }
 
 static size_t bytes_of(const struct plan *plan, struct shape shape) {
-    return align((size_t)plan->images * shape_size(shape) * sizeof(float));
+    return align((size_t)plan->images * shape_size(shape) * cuda_type_bytes(plan_type(plan)));
 }
 
 /* What a block needs beside: the convolution's result and its gradient, the pool's places, what the
@@ -99,14 +99,27 @@ static void plan_block(struct plan *plan) {
     info->backward_reads_y = plan->norm_at < 0 && plan->relu >= 0;
 }
 
-/* Scratch memory: cuDNN's workspace, the gradient of the weights as cuDNN lays them out, sums for the bias.
- */
+/* Prepared parameters: a convolution's weights as cuDNN lays them out, and as bfloat16 what is multiplied
+ * with and cuDNN adds. */
+static void plan_prepared(struct plan *plan) {
+    struct plan_info *info = &plan->info;
+    bool rounds = plan_type(plan) == CUDA_TYPE_BF16;
+    size_t element = cuda_type_bytes(plan_type(plan));
+    if (plan->op.kind == OP_CONV || rounds)
+        info->prepared_bytes = align(op_parameter_size(&plan->op) * element);
+    plan->rounded_bias_at = info->prepared_bytes;
+    if (plan->op.kind == OP_CONV && rounds && plan->bias >= 0)
+        info->prepared_bytes += align((size_t)plan->op.out.c * element);
+}
+
+/* Scratch memory: cuDNN's workspace, the gradient of the weights as cuDNN lays them out, sums for the bias,
+ * a dense layer's sums before they are rounded. */
 static enum status plan_matrix(struct plan *plan) {
     struct plan_info *info = &plan->info;
+    plan_prepared(plan);
     if (plan->op.kind == OP_CONV) {
         STATUS_TRY(plan_convolutions(plan));
-        size_t weights = align(op_parameter_size(&plan->op) * sizeof(float));
-        info->prepared_bytes = weights;
+        size_t weights = align(op_parameter_size(&plan->op) * cuda_type_bytes(plan_type(plan)));
         plan->weights_at = plan->workspace;
         plan->bias_at = plan->weights_at + (plan->training ? weights : 0);
         snprintf(info->implementation, sizeof info->implementation,
@@ -123,6 +136,10 @@ static enum status plan_matrix(struct plan *plan) {
     }
     if (plan_is_block(plan))
         plan_block(plan);
+    if (plan_rounds_later(plan)) { /* forwards, when the bias' sums are not there yet */
+        size_t sums = (size_t)plan->images * shape_size(plan->out) * sizeof(float);
+        info->scratch_bytes = sums > info->scratch_bytes ? sums : info->scratch_bytes;
+    }
     return STATUS_OK;
 }
 
@@ -136,6 +153,8 @@ static enum status choose(const struct plan_request *request, struct plan *plan)
         take_bias_relu(request, plan, 1);
         if (plan->op.kind == OP_CONV)
             take_block(request, plan);
+        info->real_output = plan->op.kind == OP_DENSE && plan_type(plan) == CUDA_TYPE_BF16 &&
+                            plan->relu < 0 && request->reaches_end && info->taken == request->count;
         return plan_matrix(plan);
     case OP_BIAS:
     case OP_RELU:

@@ -9,12 +9,16 @@ struct local {
     void *params[PLAN_MAX_OPS], *grads[PLAN_MAX_OPS];
 };
 
-static size_t values_in(const struct plan *plan) {
-    return (size_t)plan->images * shape_size(plan->op.in);
+static size_t input_bytes(const struct plan *plan) {
+    return (size_t)plan->images * shape_size(plan->op.in) * cuda_type_bytes(plan_type(plan));
 }
 
-static size_t values_out(const struct plan *plan) {
-    return (size_t)plan->images * shape_size(plan->out);
+static size_t output_bytes(const struct plan *plan, enum cuda_type type) {
+    return (size_t)plan->images * shape_size(plan->out) * cuda_type_bytes(type);
+}
+
+static size_t input_pixels(const struct plan *plan) {
+    return (size_t)plan->images * (size_t)plan->op.in.h * (size_t)plan->op.in.w;
 }
 
 static size_t rows(const struct plan *plan) {
@@ -51,7 +55,28 @@ static enum status named(const struct stream *stream, enum status status) {
                                : status_prefix(status, "%s: ", stream->device->gpu[stream->gpu].name);
 }
 
-/* cuDNN's weights from ours, wherever the parameters lie. */
+/* One GPU's prepared parameters, on its main stream. */
+static enum status prepare_on(struct device *device, int g, const struct plan *plan,
+                              const struct plan_args *args, cudaStream_t main) {
+    enum cuda_type type = plan_type(plan);
+    size_t out = (size_t)plan->op.out.c, values = op_parameter_size(&plan->op);
+    void *from, *to, *bias = NULL;
+    STATUS_TRY(memory_local(device, g, args->params[0], parameter_bytes(plan, 0), "a parameter", &from));
+    STATUS_TRY(
+        memory_local(device, g, args->prepared, plan->info.prepared_bytes, "the prepared parameters", &to));
+    if (plan->op.kind != OP_CONV)
+        return gpu_checked(device, g, cuda_to_bf16(main, from, to, values), "round the weights");
+    STATUS_TRY(gpu_checked(device, g, cuda_transpose(main, CUDA_TYPE_F32, from, type, to, values / out, out),
+                           "prepare the weights"));
+    if (plan->info.prepared_bytes == plan->rounded_bias_at)
+        return STATUS_OK;
+    STATUS_TRY(memory_local(device, g, args->params[plan->bias], parameter_bytes(plan, plan->bias), "a bias",
+                            &bias));
+    return gpu_checked(device, g, cuda_to_bf16(main, bias, (char *)to + plan->rounded_bias_at, out),
+                       "round a bias");
+}
+
+/* What the libraries multiply with, from the parameters, wherever those lie. */
 enum status cuda_prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
     struct device *device = plan->device;
     const struct block *block;
@@ -59,30 +84,35 @@ enum status cuda_prepare(struct stream *stream, const struct plan *plan, const s
         return STATUS_OK;
     (void)stream; /* the parameters may lie on other GPUs as well */
     STATUS_TRY(memory_find(device, args->prepared, &block));
-    size_t out = (size_t)plan->out.c, in = op_parameter_size(&plan->op) / out;
     for (int g = 0; g < device->count; g++) {
-        void *from, *to;
         cudaStream_t main;
         if (!block->base[g])
             continue;
-        STATUS_TRY(memory_local(device, g, args->params[0], parameter_bytes(plan, 0), "a parameter", &from));
-        STATUS_TRY(memory_local(device, g, args->prepared, plan->info.prepared_bytes,
-                                "the prepared parameters", &to));
         STATUS_TRY(gpu_join(device, g, &main));
-        STATUS_TRY(gpu_checked(device, g, cuda_transpose(main, from, to, in, out), "prepare the weights"));
+        STATUS_TRY(prepare_on(device, g, plan, args, main));
         STATUS_TRY(gpu_leave(device, g));
     }
     return STATUS_OK;
 }
 
+/* The weights that a dense layer multiplies with. */
+static const void *dense_weights(const struct plan *plan, const struct local *l) {
+    return plan_type(plan) == CUDA_TYPE_BF16 ? l->prepared : l->params[0];
+}
+
 static enum status dense_forward(struct stream *stream, const struct plan *plan, const struct local *l) {
     int in = (int)shape_size(plan->op.in), out = plan->out.c;
-    STATUS_TRY(named(stream, gemm_forward(stream->gemm, plan->images, in, out, l->x, l->params[0], l->y)));
-    if (plan->bias < 0 && plan->relu < 0)
+    bool later = plan_rounds_later(plan);
+    float *sums = later ? l->scratch : l->y;
+    STATUS_TRY(
+        named(stream, gemm_forward(stream->gemm, plan->images, in, out, l->x, dense_weights(plan, l), sums)));
+    if (!later && plan->bias < 0 && plan->relu < 0)
         return STATUS_OK;
     const float *bias = plan->bias >= 0 ? l->params[plan->bias] : NULL;
     return launched(stream,
-                    cuda_bias_relu(stream->handle, l->y, bias, l->y, rows(plan), out, plan->relu >= 0), plan);
+                    cuda_bias_relu(stream->handle, CUDA_TYPE_F32, sums, bias, plan_output_type(plan), l->y,
+                                   rows(plan), out, plan->relu >= 0),
+                    plan);
 }
 
 /* A convolution with its bias and ReLU, and what a block has behind them. */
@@ -90,22 +120,26 @@ static enum status conv_group_forward(struct stream *stream, const struct plan *
     const float *bias = plan->bias >= 0 ? l->params[plan->bias] : NULL;
     char *scratch = l->scratch, *saved = l->saved;
     void *places = plan->training ? saved : NULL;
-    float *before = (float *)(plan->training ? saved + plan->before_at : scratch + plan->pooled_at),
-          *result = l->y;
+    void *before = plan->training ? saved + plan->before_at : scratch + plan->pooled_at, *result = l->y;
+    enum cuda_type type = plan_type(plan);
+    const void *rounded = type == CUDA_TYPE_BF16 ? (char *)l->prepared + plan->rounded_bias_at : (void *)bias;
     cudaStream_t s = stream->handle;
     if (plan_is_block(plan))
-        result = plan_norm_first(plan) && plan->training ? before : (float *)(scratch + plan->result_at);
-    STATUS_TRY(named(stream, conv_forward(stream->conv, plan->conv[stream->gpu], l->x, l->prepared, bias,
-                                          result, scratch)));
+        result = plan_norm_first(plan) && plan->training ? before : scratch + plan->result_at;
+    STATUS_TRY(named(stream, conv_forward(stream->conv, plan->conv[stream->gpu], l->x, l->prepared,
+                                          bias ? rounded : NULL, bias, result, scratch)));
     if (!plan_is_block(plan))
         return STATUS_OK;
     if (plan->norm_at < 0)
-        return launched(stream, cuda_max_pool(s, &plan->pool, plan->images, result, l->y, places), plan);
+        return launched(stream, cuda_max_pool(s, type, &plan->pool, plan->images, result, l->y, places),
+                        plan);
     if (plan_norm_first(plan))
         return launched(
-            stream, cuda_lrn_pool(s, &plan->norm.lrn, &plan->pool, plan->images, result, l->y, places), plan);
+            stream, cuda_lrn_pool(s, type, &plan->norm.lrn, &plan->pool, plan->images, result, l->y, places),
+            plan);
     return launched(
-        stream, cuda_pool_lrn(s, &plan->pool, &plan->norm.lrn, plan->images, result, before, places, l->y),
+        stream,
+        cuda_pool_lrn(s, type, &plan->pool, &plan->norm.lrn, plan->images, result, before, places, l->y),
         plan);
 }
 
@@ -113,9 +147,10 @@ enum status cuda_forward(struct stream *stream, const struct plan *plan, const s
     const struct device *d = plan->device;
     struct local l = {0};
     cudaStream_t s = stream->handle;
-    size_t pixels = values_in(plan) / (size_t)plan->op.in.c;
-    STATUS_TRY(memory_local(d, stream->gpu, args->x, values_in(plan) * sizeof(float), "the input", &l.x));
-    STATUS_TRY(memory_local(d, stream->gpu, args->y, values_out(plan) * sizeof(float), "the output", &l.y));
+    enum cuda_type type = plan_type(plan);
+    STATUS_TRY(memory_local(d, stream->gpu, args->x, input_bytes(plan), "the input", &l.x));
+    STATUS_TRY(memory_local(d, stream->gpu, args->y, output_bytes(plan, plan_output_type(plan)), "the output",
+                            &l.y));
     STATUS_TRY(find_common(stream, plan, args, &l));
     const float *bias = plan->bias >= 0 ? l.params[plan->bias] : NULL;
     STATUS_TRY(worker_use(stream));
@@ -125,67 +160,75 @@ enum status cuda_forward(struct stream *stream, const struct plan *plan, const s
     case OP_DENSE:
         return dense_forward(stream, plan, &l);
     case OP_MAX_POOL:
-        return launched(stream,
-                        cuda_max_pool(s, &plan->op, plan->images, l.x, l.y, plan->training ? l.saved : NULL),
-                        plan);
+        return launched(
+            stream,
+            cuda_max_pool(s, type, &plan->op, plan->images, l.x, l.y, plan->training ? l.saved : NULL), plan);
     case OP_LRN:
-        return launched(stream, cuda_lrn(s, &plan->op.lrn, pixels, plan->op.in.c, l.x, l.y), plan);
-    default: /* bias, ReLU, or both */
-        return launched(stream, cuda_bias_relu(s, l.x, bias, l.y, rows(plan), plan->out.c, plan->relu >= 0),
+        return launched(stream, cuda_lrn(s, type, &plan->op.lrn, input_pixels(plan), plan->op.in.c, l.x, l.y),
                         plan);
+    default: /* bias, ReLU, or both */
+        return launched(
+            stream, cuda_bias_relu(s, type, l.x, bias, type, l.y, rows(plan), plan->out.c, plan->relu >= 0),
+            plan);
     }
 }
 
 /* dy before the bias and the ReLU, in its place, and the gradient of the bias. */
 static enum status bias_relu_backward(struct stream *stream, const struct plan *plan, const struct local *l,
-                                      float *dx) {
+                                      void *dx) {
     float *dbias = plan->bias >= 0 ? l->grads[plan->bias] : NULL;
-    const float *y = plan->relu >= 0 ? l->y : NULL;
+    const void *y = plan->relu >= 0 ? l->y : NULL;
     void *scratch = dbias ? (char *)l->scratch + plan->bias_at : NULL;
     if (!dbias && !y && dx == l->dy)
         return STATUS_OK;
-    return launched(
-        stream,
-        cuda_bias_relu_backward(stream->handle, l->dy, y, dx, dbias, scratch, rows(plan), plan->out.c), plan);
+    return launched(stream,
+                    cuda_bias_relu_backward(stream->handle, plan_type(plan), l->dy, y, dx, dbias, scratch,
+                                            rows(plan), plan->out.c),
+                    plan);
 }
 
 /* The convolution's dz from a block's dy, with the gradient of the bias on the way. */
 static enum status block_backward(struct stream *stream, const struct plan *plan, const struct local *l,
-                                  float **dz) {
-    float *dbias = plan->bias >= 0 ? l->grads[plan->bias] : NULL, *pooled = l->dy;
+                                  void **dz) {
+    float *dbias = plan->bias >= 0 ? l->grads[plan->bias] : NULL;
     char *scratch = l->scratch, *saved = l->saved;
-    const float *before = (const float *)(saved + plan->before_at);
-    void *sums = scratch + plan->bias_at;
+    const void *before = saved + plan->before_at;
+    void *sums = scratch + plan->bias_at, *pooled = l->dy;
+    enum cuda_type type = plan_type(plan);
     cudaStream_t s = stream->handle;
-    *dz = (float *)(scratch + plan->result_at);
+    *dz = scratch + plan->result_at;
     if (plan_norm_first(plan))
         return launched(stream,
-                        cuda_lrn_pool_relu_backward(s, &plan->norm.lrn, &plan->pool, plan->images, before,
-                                                    l->dy, saved, *dz, dbias, sums),
+                        cuda_lrn_pool_relu_backward(s, type, &plan->norm.lrn, &plan->pool, plan->images,
+                                                    before, l->dy, saved, *dz, dbias, sums),
                         plan);
     if (plan->norm_at >= 0) {
-        pooled = (float *)(scratch + plan->pooled_at);
+        pooled = scratch + plan->pooled_at;
         STATUS_TRY(launched(stream,
-                            cuda_lrn_relu_backward(s, &plan->norm.lrn, rows(plan), plan->out.c, before, l->dy,
-                                                   pooled, dbias, sums),
+                            cuda_lrn_relu_backward(s, type, &plan->norm.lrn, rows(plan), plan->out.c, before,
+                                                   l->dy, pooled, dbias, sums),
                             plan));
     } else {
         STATUS_TRY(bias_relu_backward(stream, plan, l, pooled));
     }
-    return launched(stream, cuda_max_pool_backward(s, &plan->pool, plan->images, pooled, saved, *dz), plan);
+    return launched(stream, cuda_max_pool_backward(s, type, &plan->pool, plan->images, pooled, saved, *dz),
+                    plan);
 }
 
 static enum status conv_backward(struct stream *stream, const struct plan *plan, const struct local *l) {
-    float *dz = l->dy;
+    void *dz = l->dy;
     if (plan_is_block(plan))
         STATUS_TRY(block_backward(stream, plan, l, &dz));
     else
         STATUS_TRY(bias_relu_backward(stream, plan, l, dz));
     const struct conv_plan *conv = plan->conv[stream->gpu];
-    float *dweights = (float *)((char *)l->scratch + plan->weights_at);
-    size_t out = (size_t)plan->out.c, in = op_parameter_size(&plan->op) / out;
+    void *dweights = (char *)l->scratch + plan->weights_at;
+    size_t out = (size_t)plan->op.out.c, in = op_parameter_size(&plan->op) / out;
     STATUS_TRY(named(stream, conv_weights_gradient(stream->conv, conv, l->x, dz, dweights, l->scratch)));
-    STATUS_TRY(launched(stream, cuda_transpose(stream->handle, dweights, l->grads[0], out, in), plan));
+    STATUS_TRY(launched(
+        stream,
+        cuda_transpose(stream->handle, plan_type(plan), dweights, CUDA_TYPE_F32, l->grads[0], out, in),
+        plan));
     if (!l->dx)
         return STATUS_OK;
     return named(stream, conv_input_gradient(stream->conv, conv, dz, l->prepared, l->dx, l->scratch));
@@ -197,18 +240,19 @@ static enum status dense_backward(struct stream *stream, const struct plan *plan
         named(stream, gemm_weights_gradient(stream->gemm, plan->images, in, out, l->x, l->dy, l->grads[0])));
     if (!l->dx)
         return STATUS_OK;
-    return named(stream,
-                 gemm_input_gradient(stream->gemm, plan->images, in, out, l->dy, l->params[0], l->dx));
+    return named(stream, gemm_input_gradient(stream->gemm, plan->images, in, out, l->dy,
+                                             dense_weights(plan, l), l->dx));
 }
 
 static enum status find_backward(struct stream *stream, const struct plan *plan, const struct plan_args *args,
                                  struct local *l) {
     const struct device *d = plan->device;
-    size_t in = values_in(plan) * sizeof(float), out = values_out(plan) * sizeof(float);
+    size_t in = input_bytes(plan), out = output_bytes(plan, plan_output_type(plan));
     int gpu = stream->gpu;
     STATUS_TRY(memory_local(d, gpu, args->x, plan->info.backward_reads_x ? in : 0, "the input", &l->x));
     STATUS_TRY(memory_local(d, gpu, args->y, plan->info.backward_reads_y ? out : 0, "the output", &l->y));
-    STATUS_TRY(memory_local(d, gpu, args->dy, out, "the output's gradient", &l->dy));
+    STATUS_TRY(
+        memory_local(d, gpu, args->dy, output_bytes(plan, plan_type(plan)), "the output's gradient", &l->dy));
     STATUS_TRY(memory_local(d, gpu, args->dx, args->dx.data ? in : 0, "the input's gradient", &l->dx));
     for (int i = 0; i < plan->info.taken; i++)
         STATUS_TRY(memory_local(d, gpu, args->grads[i], parameter_bytes(plan, i), "a parameter's gradient",
@@ -219,7 +263,7 @@ static enum status find_backward(struct stream *stream, const struct plan *plan,
 enum status cuda_backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
     struct local l = {0};
     cudaStream_t s = stream->handle;
-    size_t pixels = values_in(plan) / (size_t)plan->op.in.c;
+    enum cuda_type type = plan_type(plan);
     if (!plan->training)
         return status_fail(STATUS_INTERNAL, "backward of a plan that was made for forward only");
     STATUS_TRY(find_backward(stream, plan, args, &l));
@@ -231,14 +275,15 @@ enum status cuda_backward(struct stream *stream, const struct plan *plan, const 
         STATUS_TRY(bias_relu_backward(stream, plan, &l, l.dy));
         return dense_backward(stream, plan, &l);
     case OP_MAX_POOL:
-        return !l.dx
-                   ? STATUS_OK
-                   : launched(stream, cuda_max_pool_backward(s, &plan->op, plan->images, l.dy, l.saved, l.dx),
-                              plan);
+        return !l.dx ? STATUS_OK
+                     : launched(stream,
+                                cuda_max_pool_backward(s, type, &plan->op, plan->images, l.dy, l.saved, l.dx),
+                                plan);
     case OP_LRN:
         return !l.dx ? STATUS_OK
                      : launched(stream,
-                                cuda_lrn_backward(s, &plan->op.lrn, pixels, plan->op.in.c, l.x, l.dy, l.dx),
+                                cuda_lrn_backward(s, type, &plan->op.lrn, input_pixels(plan), plan->op.in.c,
+                                                  l.x, l.dy, l.dx),
                                 plan);
     default:
         return bias_relu_backward(stream, plan, &l, l.dx);
@@ -276,14 +321,15 @@ enum status cuda_loss(struct stream *stream, const struct loss_args *a) {
         if (a->labels[n] < 0 || a->labels[n] >= a->classes)
             return status_fail(STATUS_INTERNAL, "label %d of image %d: expected 0 to %d", (int)a->labels[n],
                                n, a->classes - 1);
-    size_t images = (size_t)a->images, bytes = images * (size_t)a->classes * sizeof(float);
+    size_t images = (size_t)a->images, values = images * (size_t)a->classes;
+    enum cuda_type type = device_type(d), logits_type = a->real_logits ? CUDA_TYPE_F32 : type;
     void *logits, *losses, *probabilities, *dlogits;
-    STATUS_TRY(memory_local(d, gpu, a->logits, bytes, "the logits", &logits));
+    STATUS_TRY(memory_local(d, gpu, a->logits, values * cuda_type_bytes(logits_type), "the logits", &logits));
     STATUS_TRY(memory_local(d, gpu, a->losses, images * sizeof(float), "the losses", &losses));
-    STATUS_TRY(memory_local(d, gpu, a->probabilities, a->probabilities.data ? bytes : 0, "the probabilities",
-                            &probabilities));
-    STATUS_TRY(
-        memory_local(d, gpu, a->dlogits, a->dlogits.data ? bytes : 0, "the logits' gradient", &dlogits));
+    STATUS_TRY(memory_local(d, gpu, a->probabilities, a->probabilities.data ? values * sizeof(float) : 0,
+                            "the probabilities", &probabilities));
+    STATUS_TRY(memory_local(d, gpu, a->dlogits, a->dlogits.data ? values * cuda_type_bytes(type) : 0,
+                            "the logits' gradient", &dlogits));
     STATUS_TRY(worker_use(stream));
     const int32_t *labels;
     if (stream->graph)
@@ -291,7 +337,7 @@ enum status cuda_loss(struct stream *stream, const struct loss_args *a) {
     else
         STATUS_TRY(send_labels(stream, a, &labels));
     return gpu_checked(d, gpu,
-                       cuda_softmax_loss(stream->handle, a->images, a->classes, logits, labels, a->scale,
-                                         losses, probabilities, dlogits),
+                       cuda_softmax_loss(stream->handle, a->images, a->classes, logits_type, logits, labels,
+                                         a->scale, losses, probabilities, type, dlogits),
                        "compute the losses");
 }

@@ -1,4 +1,5 @@
 /* Values between the host and the GPUs, and from buffer to buffer; and what is asked about values. */
+#include "kernels/cuda/bf16.h"
 #include "kernels/cuda/gpu.h"
 #include "kernels/cuda/runtime.h"
 
@@ -21,9 +22,29 @@ static enum status leave(struct device *device, const struct stream *stream) {
     return stream->number < 0 ? gpu_leave(device, stream->gpu) : STATUS_OK;
 }
 
+/* Whether `count` values of the span are bfloat16: see write() and read() of device.h. */
+static bool are_bf16(const struct device *device, struct span span, size_t count) {
+    return device_type(device) == CUDA_TYPE_BF16 && span.bytes == count * sizeof(uint16_t);
+}
+
+/* Floats to the GPU that is current, rounded on the way where `narrow`. */
+static enum status send(struct device *device, int gpu, cudaStream_t stream, void *to, const float *from,
+                        size_t count, bool narrow) {
+    void *staged;
+    size_t bytes = count * sizeof(uint16_t);
+    if (!narrow)
+        return staging_send(device, gpu, stream, to, from, count * sizeof *from);
+    STATUS_TRY(staging_take(device, bytes, &staged));
+    floats_to_bf16(from, staged, count);
+    return gpu_checked(device, gpu, cudaMemcpyAsync(to, staged, bytes, cudaMemcpyHostToDevice, stream),
+                       "copy from the host");
+}
+
 enum status transfer_write(struct device *device, struct stream *stream, struct span to, const float *from,
                            size_t count) {
     const struct block *block;
+    bool narrow = are_bf16(device, to, count);
+    size_t bytes = narrow ? to.bytes : count * sizeof *from;
     if (!count)
         return STATUS_OK;
     STATUS_TRY(memory_find(device, to, &block));
@@ -32,9 +53,9 @@ enum status transfer_write(struct device *device, struct stream *stream, struct 
         struct stream *at;
         if (!block->base[g])
             continue;
-        STATUS_TRY(memory_local(device, g, to, count * sizeof *from, "writing", &local));
+        STATUS_TRY(memory_local(device, g, to, bytes, "writing", &local));
         STATUS_TRY(stream_for(device, block->gpu < 0 ? NULL : stream, g, &at));
-        STATUS_TRY(staging_send(device, g, at->handle, local, from, count * sizeof *from));
+        STATUS_TRY(send(device, g, at->handle, local, from, count, narrow));
         STATUS_TRY(leave(device, at));
     }
     return STATUS_OK;
@@ -73,11 +94,12 @@ static enum status rescue(struct device *device, float *to, struct span from, si
 enum status transfer_read(struct device *device, struct stream *stream, float *to, struct span from,
                           size_t count) {
     const struct block *block;
-    size_t bytes = count * sizeof *to;
+    bool widen = are_bf16(device, from, count);
+    size_t bytes = widen ? from.bytes : count * sizeof *to;
     if (!count)
         return STATUS_OK;
     if (*device->failure)
-        return rescue(device, to, from, bytes);
+        return widen ? device_failed(device) : rescue(device, to, from, bytes);
     STATUS_TRY(memory_find(device, from, &block));
     int gpu = block->gpu < 0 ? 0 : block->gpu;
     void *local;
@@ -87,7 +109,7 @@ enum status transfer_read(struct device *device, struct stream *stream, float *t
     STATUS_TRY(stream_for(device, block->gpu < 0 ? NULL : stream, gpu, &at));
     STATUS_TRY(staging_receive(device, gpu, at->handle, local, bytes, &staged));
     STATUS_TRY(leave(device, at));
-    return deliver_later(device, to, staged, bytes);
+    return widen ? deliver_widened(device, to, staged, bytes) : deliver_later(device, to, staged, bytes);
 }
 
 /* Room for measuring `count` values: the answer, then the kernel's scratch. */
@@ -105,10 +127,10 @@ static enum status measure_room(struct stream *stream, size_t count) {
     return STATUS_OK;
 }
 
-enum status cuda_measure(struct device *device, struct stream *stream, struct span values, enum measure what,
-                         int64_t *out) {
+enum status cuda_measure(struct device *device, struct stream *stream, struct span values, size_t count,
+                         enum measure what, int64_t *out) {
     const struct block *block;
-    size_t count = values.bytes / sizeof(float);
+    enum cuda_type type = are_bf16(device, values, count) ? CUDA_TYPE_BF16 : CUDA_TYPE_F32;
     if (!count)
         return status_fail(STATUS_INTERNAL, "nothing to measure");
     STATUS_TRY(memory_find(device, values, &block));
@@ -116,12 +138,12 @@ enum status cuda_measure(struct device *device, struct stream *stream, struct sp
     void *local;
     const void *staged;
     struct stream *at;
-    STATUS_TRY(memory_local(device, gpu, values, values.bytes, "measuring", &local));
+    STATUS_TRY(memory_local(device, gpu, values, count * cuda_type_bytes(type), "measuring", &local));
     STATUS_TRY(stream_for(device, block->gpu < 0 ? NULL : stream, gpu, &at));
     STATUS_TRY(measure_room(at, count));
-    cudaError_t (*kernel)(cudaStream_t, const float *, size_t, void *, long long *) =
+    cudaError_t (*kernel)(cudaStream_t, enum cuda_type, const void *, size_t, void *, long long *) =
         what == MEASURE_ZEROS ? cuda_count_zeros : cuda_first_non_finite;
-    STATUS_TRY(gpu_checked(device, gpu, kernel(at->handle, local, count, at->measure + 1, at->measure),
+    STATUS_TRY(gpu_checked(device, gpu, kernel(at->handle, type, local, count, at->measure + 1, at->measure),
                            "measure values"));
     STATUS_TRY(staging_receive(device, gpu, at->handle, at->measure, sizeof *at->measure, &staged));
     STATUS_TRY(leave(device, at));

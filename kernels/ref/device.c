@@ -39,6 +39,7 @@ static void device_close(struct device *device) {
 
 static enum status device_describe(const struct device *device, struct device_info *out) {
     *out = (struct device_info){.element_bytes = sizeof(real),
+                                .activation_bytes = sizeof(real),
                                 .threads = device->threads,
                                 .isa = "plain",
                                 .precision = "f32",

@@ -5,11 +5,14 @@ extern "C" {
 #include "kernels/cuda/conv.h"
 
 #include "tests/cudasim/fake.h"
+#include "tests/cudasim/values.h"
 
 #include <cstdio>
 #include <cstring>
 #include <new>
 #include <vector>
+
+using cudasim::values;
 
 struct conv_context {
     cudaStream_t stream;
@@ -89,32 +92,36 @@ void conv_plan_describe(const struct conv_plan *, char *out, size_t size) {
     snprintf(out, size, "simulated");
 }
 
-enum status conv_forward(struct conv_context *context, const struct conv_plan *shared, const float *x,
-                         const float *weights, const float *bias, float *y, void *workspace) {
+enum status conv_forward(struct conv_context *context, const struct conv_plan *shared, const void *x,
+                         const void *weights, const void *bias, const float *, void *y, void *workspace) {
     const conv_plan plan = *shared;
+    cuda_type type = conv_type(plan.request.precision);
+    values from(x, type), factor(weights, type), added(bias, type), to(y, type);
     return queued("convolution", context, [=] {
         const struct op &op = plan.op;
         spoil(workspace);
         std::vector<double> sum(size_t(plan.request.images) * shape_size(op.out));
         products(plan, [&](size_t at_x, size_t tap, size_t at_y) {
             for (int o = 0; o < op.out.c; o++) {
-                const float *w = weights + weight_at(op, o, tap);
+                size_t w = weight_at(op, o, tap);
                 double s = 0;
                 for (int c = 0; c < op.in.c; c++)
-                    s += double(x[at_x + size_t(c)]) * w[c];
+                    s += from.get(at_x + size_t(c)) * factor.get(w + size_t(c));
                 sum[at_y + size_t(o)] += s;
             }
         });
         for (size_t i = 0; i < sum.size(); i++) {
-            double value = sum[i] + (plan.request.bias ? bias[i % size_t(op.out.c)] : 0);
-            y[i] = float(plan.request.relu && value < 0 ? 0 : value);
+            double value = sum[i] + (plan.request.bias ? added.get(i % size_t(op.out.c)) : 0);
+            to.set(i, plan.request.relu && value < 0 ? 0 : value);
         }
     });
 }
 
-enum status conv_input_gradient(struct conv_context *context, const struct conv_plan *shared, const float *dz,
-                                const float *weights, float *dx, void *workspace) {
+enum status conv_input_gradient(struct conv_context *context, const struct conv_plan *shared, const void *dz,
+                                const void *weights, void *dx, void *workspace) {
     const conv_plan plan = *shared;
+    cuda_type type = conv_type(plan.request.precision);
+    values gradient(dz, type), factor(weights, type), to(dx, type);
     return queued("convolution, gradient of x", context, [=] {
         const struct op &op = plan.op;
         spoil(workspace);
@@ -123,16 +130,18 @@ enum status conv_input_gradient(struct conv_context *context, const struct conv_
             for (int o = 0; o < op.out.c; o++)
                 for (int c = 0; c < op.in.c; c++)
                     sum[at_x + size_t(c)] +=
-                        double(dz[at_y + size_t(o)]) * weights[weight_at(op, o, tap) + size_t(c)];
+                        gradient.get(at_y + size_t(o)) * factor.get(weight_at(op, o, tap) + size_t(c));
         });
         for (size_t i = 0; i < sum.size(); i++)
-            dx[i] = float(sum[i]);
+            to.set(i, sum[i]);
     });
 }
 
-enum status conv_weights_gradient(struct conv_context *context, const struct conv_plan *shared,
-                                  const float *x, const float *dz, float *dweights, void *workspace) {
+enum status conv_weights_gradient(struct conv_context *context, const struct conv_plan *shared, const void *x,
+                                  const void *dz, void *dweights, void *workspace) {
     const conv_plan plan = *shared;
+    cuda_type type = conv_type(plan.request.precision);
+    values from(x, type), gradient(dz, type), to(dweights, type);
     return queued("convolution, gradient of the weights", context, [=] {
         const struct op &op = plan.op;
         spoil(workspace);
@@ -141,10 +150,10 @@ enum status conv_weights_gradient(struct conv_context *context, const struct con
             for (int o = 0; o < op.out.c; o++)
                 for (int c = 0; c < op.in.c; c++)
                     sum[weight_at(op, o, tap) + size_t(c)] +=
-                        double(x[at_x + size_t(c)]) * dz[at_y + size_t(o)];
+                        from.get(at_x + size_t(c)) * gradient.get(at_y + size_t(o));
         });
         for (size_t i = 0; i < sum.size(); i++)
-            dweights[i] = float(sum[i]);
+            to.set(i, sum[i]);
     });
 }
 

@@ -5,12 +5,16 @@ extern "C" {
 #include "kernels/cuda/gemm.h"
 
 #include "tests/cudasim/fake.h"
+#include "tests/cudasim/values.h"
 
 #include <new>
 #include <vector>
 
+using cudasim::values;
+
 struct gemm {
     cudaStream_t stream;
+    cuda_type type;
 };
 
 static enum status queued(const char *name, cudaStream_t stream, std::function<void()> work) {
@@ -22,8 +26,8 @@ static enum status queued(const char *name, cudaStream_t stream, std::function<v
 
 extern "C" {
 
-enum status gemm_new(cudaStream_t stream, enum cuda_precision, struct gemm **out) {
-    *out = new (std::nothrow) gemm{stream};
+enum status gemm_new(cudaStream_t stream, enum cuda_precision precision, struct gemm **out) {
+    *out = new (std::nothrow) gemm{stream, conv_type(precision)};
     return *out ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a simulated cuBLAS handle");
 }
 
@@ -31,43 +35,50 @@ void gemm_free(struct gemm *gemm) {
     delete gemm;
 }
 
-enum status gemm_forward(struct gemm *gemm, int images, int in, int out, const float *x, const float *weights,
+enum status gemm_forward(struct gemm *gemm, int images, int in, int out, const void *x, const void *weights,
                          float *y) {
+    values from(x, gemm->type), factor(weights, gemm->type);
     return queued("dense", gemm->stream, [=] {
         std::vector<double> sum(static_cast<size_t>(out));
         for (int n = 0; n < images; n++) {
             sum.assign(sum.size(), 0);
-            for (int i = 0; i < in; i++)
+            for (int i = 0; i < in; i++) {
+                double value = from.get(size_t(n) * in + i);
                 for (int o = 0; o < out; o++)
-                    sum[size_t(o)] += double(x[size_t(n) * in + i]) * weights[size_t(i) * out + o];
+                    sum[size_t(o)] += value * factor.get(size_t(i) * out + o);
+            }
             for (int o = 0; o < out; o++)
                 y[size_t(n) * out + o] = float(sum[size_t(o)]);
         }
     });
 }
 
-enum status gemm_input_gradient(struct gemm *gemm, int images, int in, int out, const float *dy,
-                                const float *weights, float *dx) {
+enum status gemm_input_gradient(struct gemm *gemm, int images, int in, int out, const void *dy,
+                                const void *weights, void *dx) {
+    values gradient(dy, gemm->type), factor(weights, gemm->type), to(dx, gemm->type);
     return queued("dense, gradient of x", gemm->stream, [=] {
         for (int n = 0; n < images; n++)
             for (int i = 0; i < in; i++) {
                 double sum = 0;
                 for (int o = 0; o < out; o++)
-                    sum += double(dy[size_t(n) * out + o]) * weights[size_t(i) * out + o];
-                dx[size_t(n) * in + i] = float(sum);
+                    sum += gradient.get(size_t(n) * out + o) * factor.get(size_t(i) * out + o);
+                to.set(size_t(n) * in + i, sum);
             }
     });
 }
 
-enum status gemm_weights_gradient(struct gemm *gemm, int images, int in, int out, const float *x,
-                                  const float *dy, float *dweights) {
+enum status gemm_weights_gradient(struct gemm *gemm, int images, int in, int out, const void *x,
+                                  const void *dy, float *dweights) {
+    values from(x, gemm->type), gradient(dy, gemm->type);
     return queued("dense, gradient of the weights", gemm->stream, [=] {
         std::vector<double> sum(static_cast<size_t>(out));
         for (int i = 0; i < in; i++) {
             sum.assign(sum.size(), 0);
-            for (int n = 0; n < images; n++)
+            for (int n = 0; n < images; n++) {
+                double value = from.get(size_t(n) * in + i);
                 for (int o = 0; o < out; o++)
-                    sum[size_t(o)] += double(x[size_t(n) * in + i]) * dy[size_t(n) * out + o];
+                    sum[size_t(o)] += value * gradient.get(size_t(n) * out + o);
+            }
             for (int o = 0; o < out; o++)
                 dweights[size_t(i) * out + o] = float(sum[size_t(o)]);
         }

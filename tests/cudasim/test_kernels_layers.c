@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const enum cuda_type f32 = CUDA_TYPE_F32; /* bfloat16: test_kernels_bf16.c */
+
 static void ok(cudaError_t error) {
     assert_int_equal(error, cudaSuccess);
 }
@@ -111,9 +113,10 @@ static void run_bias_relu(const void *args) {
                 scratch = room_new(cuda_bias_relu_scratch(rows, channels), 0);
     struct expected e = expected_of(&l->op, l->images, b.x.data, bias.data, b.dy.data);
 
-    ok(cuda_bias_relu(NULL, b.x.data, bias.data, b.y.data, rows, channels, false));
+    ok(cuda_bias_relu(NULL, f32, b.x.data, bias.data, f32, b.y.data, rows, channels, false));
     expect_near("bias", b.y.data, e.y, b.out, 1e-7);
-    ok(cuda_bias_relu_backward(NULL, b.dy.data, NULL, b.dx.data, dbias.data, scratch.data, rows, channels));
+    ok(cuda_bias_relu_backward(NULL, f32, b.dy.data, NULL, b.dx.data, dbias.data, scratch.data, rows,
+                               channels));
     expect_near("bias: dx", b.dx.data, e.dx, b.in, 0);
     expect_near("bias: db", dbias.data, e.parameter, (size_t)channels, 1e-6);
     both_orders_keep("bias: db", dbias.data, dbias.bytes);
@@ -124,16 +127,16 @@ static void run_bias_relu(const void *args) {
     memcpy(copy.data, b.y.data, copy.bytes);
     e = expected_of(&relu, l->images, b.y.data, NULL, b.dy.data);
     memcpy(b.y.data, b.x.data, b.y.bytes);
-    ok(cuda_bias_relu(NULL, b.y.data, bias.data, b.y.data, rows, channels, true));
+    ok(cuda_bias_relu(NULL, f32, b.y.data, bias.data, f32, b.y.data, rows, channels, true));
     expect_near("bias and ReLU", b.y.data, e.y, b.out, 0);
-    ok(cuda_bias_relu(NULL, copy.data, NULL, copy.data, rows, channels, true));
+    ok(cuda_bias_relu(NULL, f32, copy.data, NULL, f32, copy.data, rows, channels, true));
     expect_near("ReLU alone", copy.data, e.y, b.out, 0);
     struct room in_place = room_normal(b.out, l->shift, 1, 2);
     memset(b.dx.data, 0xFF, b.dx.bytes);
-    ok(cuda_bias_relu_backward(NULL, b.dy.data, b.y.data, b.dx.data, NULL, NULL, rows, channels));
+    ok(cuda_bias_relu_backward(NULL, f32, b.dy.data, b.y.data, b.dx.data, NULL, NULL, rows, channels));
     expect_near("ReLU: dx", b.dx.data, e.dx, b.in, 0);
-    ok(cuda_bias_relu_backward(NULL, in_place.data, b.y.data, in_place.data, dbias.data, scratch.data, rows,
-                               channels));
+    ok(cuda_bias_relu_backward(NULL, f32, in_place.data, b.y.data, in_place.data, dbias.data, scratch.data,
+                               rows, channels));
     expect_near("ReLU: dx in place", in_place.data, e.dx, b.in, 0);
     double *db = calloc((size_t)channels, sizeof *db);
     assert_non_null(db);
@@ -141,7 +144,8 @@ static void run_bias_relu(const void *args) {
         db[i % (size_t)channels] += e.dx[i];
     expect_near("bias and ReLU: db", dbias.data, db, (size_t)channels, 1e-6);
     memset(dbias.data, 0xFF, dbias.bytes);
-    ok(cuda_bias_relu_backward(NULL, b.dy.data, b.y.data, NULL, dbias.data, scratch.data, rows, channels));
+    ok(cuda_bias_relu_backward(NULL, f32, b.dy.data, b.y.data, NULL, dbias.data, scratch.data, rows,
+                               channels));
     expect_near("bias and ReLU: db alone", dbias.data, db, (size_t)channels, 1e-6);
     both_orders_keep("bias and ReLU: db", dbias.data, dbias.bytes);
     free(db);
@@ -180,12 +184,12 @@ static void run_max_pool(const void *args) {
     struct buffers b = buffers_of(l);
     struct room places = room_new(cuda_max_pool_places(&l->op, l->images), 0);
     struct expected e = expected_of(&l->op, l->images, b.x.data, NULL, b.dy.data);
-    ok(cuda_max_pool(NULL, &l->op, l->images, b.x.data, b.y.data, NULL));
+    ok(cuda_max_pool(NULL, f32, &l->op, l->images, b.x.data, b.y.data, NULL));
     expect_near("max pool for evaluation", b.y.data, e.y, b.out, 0);
     memset(b.y.data, 0xFF, b.y.bytes);
-    ok(cuda_max_pool(NULL, &l->op, l->images, b.x.data, b.y.data, places.data));
+    ok(cuda_max_pool(NULL, f32, &l->op, l->images, b.x.data, b.y.data, places.data));
     expect_near("max pool", b.y.data, e.y, b.out, 0);
-    ok(cuda_max_pool_backward(NULL, &l->op, l->images, b.dy.data, places.data, b.dx.data));
+    ok(cuda_max_pool_backward(NULL, f32, &l->op, l->images, b.dy.data, places.data, b.dx.data));
     expect_near("max pool: dx", b.dx.data, e.dx, b.in, 1e-7);
     both_orders_keep("places", places.data, places.bytes);
     expected_free(&e);
@@ -219,7 +223,7 @@ static void test_max_pool_not_a_number(void **state) {
     value[4 * 10 + 2] = INFINITY; /* row 2, column 2: in all */
     for (int i = 0; i < 16; i++)
         value[4 * i + 3] = -INFINITY;
-    ok(cuda_max_pool(NULL, &op, 1, x.data, y.data, NULL));
+    ok(cuda_max_pool(NULL, f32, &op, 1, x.data, y.data, NULL));
     for (int i = 0; i < 4; i++) {
         assert_true(isnan(found[4 * i + 1]) == (i == 0));
         assert_true(found[4 * i + 2] == INFINITY);
@@ -233,8 +237,9 @@ static void test_max_pool_refused(void **state) {
     (void)state;
     float value = 0;
     struct op op = make_max_pool((struct shape){40, 40, 1}, 17, 17); /* 289 places do not fit into a byte */
-    assert_int_equal(cuda_max_pool(NULL, &op, 1, &value, &value, NULL), cudaErrorInvalidValue);
-    assert_int_equal(cuda_max_pool_backward(NULL, &op, 1, &value, &value, &value), cudaErrorInvalidValue);
+    assert_int_equal(cuda_max_pool(NULL, f32, &op, 1, &value, &value, NULL), cudaErrorInvalidValue);
+    assert_int_equal(cuda_max_pool_backward(NULL, f32, &op, 1, &value, &value, &value),
+                     cudaErrorInvalidValue);
 }
 
 /* ---- local response normalisation */
@@ -245,9 +250,9 @@ static void run_lrn(const void *args) {
     int channels = l->op.in.c;
     size_t pixels = b.in / (size_t)channels;
     struct expected e = expected_of(&l->op, l->images, b.x.data, NULL, b.dy.data);
-    ok(cuda_lrn(NULL, &l->op.lrn, pixels, channels, b.x.data, b.y.data));
+    ok(cuda_lrn(NULL, f32, &l->op.lrn, pixels, channels, b.x.data, b.y.data));
     expect_near("LRN", b.y.data, e.y, b.out, 2.5e-7);
-    ok(cuda_lrn_backward(NULL, &l->op.lrn, pixels, channels, b.x.data, b.dy.data, b.dx.data));
+    ok(cuda_lrn_backward(NULL, f32, &l->op.lrn, pixels, channels, b.x.data, b.dy.data, b.dx.data));
     expect_near("LRN: dx", b.dx.data, e.dx, b.in, 3e-7);
     expected_free(&e);
     end_buffers(&b);
@@ -274,10 +279,10 @@ static void test_lrn_refused(void **state) {
     float value = 0;
     struct op_lrn lrn = {4, 1, 0.1, 0.75}, wide = {CUDA_LRN_MOST_RADIUS + 1, 1, 0.1, 0.75};
     int channels = CUDA_LRN_MOST_CHANNELS + 1;
-    assert_int_equal(cuda_lrn(NULL, &lrn, 1, channels, &value, &value), cudaErrorInvalidValue);
-    assert_int_equal(cuda_lrn_backward(NULL, &lrn, 1, channels, &value, &value, &value),
+    assert_int_equal(cuda_lrn(NULL, f32, &lrn, 1, channels, &value, &value), cudaErrorInvalidValue);
+    assert_int_equal(cuda_lrn_backward(NULL, f32, &lrn, 1, channels, &value, &value, &value),
                      cudaErrorInvalidValue);
-    assert_int_equal(cuda_lrn(NULL, &wide, 1, 1, &value, &value), cudaErrorInvalidValue);
+    assert_int_equal(cuda_lrn(NULL, f32, &wide, 1, 1, &value, &value), cudaErrorInvalidValue);
 }
 
 /* ---- a normalisation with its neighbours: bias, ReLU, then pool and LRN in either order. Values are
@@ -354,17 +359,18 @@ static void run_pool_lrn(const void *args) {
     struct op ops[] = {b->bias, make_relu(b->bias.in), b->pool, b->lrn};
     struct expected e = expected_of_chain(ops, 4, b->images, r.x.data, r.bias.data, r.dy.data);
     const struct op_lrn *lrn = &b->lrn.lrn;
-    ok(cuda_bias_relu(NULL, r.x.data, r.bias.data, r.relu.data, r.pixels, r.channels, true));
-    ok(cuda_pool_lrn(NULL, &b->pool, lrn, b->images, r.relu.data, r.pooled.data, NULL, r.y.data));
+    ok(cuda_bias_relu(NULL, f32, r.x.data, r.bias.data, f32, r.relu.data, r.pixels, r.channels, true));
+    ok(cuda_pool_lrn(NULL, f32, &b->pool, lrn, b->images, r.relu.data, r.pooled.data, NULL, r.y.data));
     struct room again = room_new(r.y.bytes, b->shift); /* with places: the same bytes */
     memcpy(again.data, r.y.data, again.bytes);
-    ok(cuda_pool_lrn(NULL, &b->pool, lrn, b->images, r.relu.data, r.pooled.data, r.places.data, r.y.data));
+    ok(cuda_pool_lrn(NULL, f32, &b->pool, lrn, b->images, r.relu.data, r.pooled.data, r.places.data,
+                     r.y.data));
     assert_memory_equal(again.data, r.y.data, again.bytes);
     room_end(&again, "y again");
     size_t pixels = r.out / (size_t)r.channels;
-    ok(cuda_lrn_relu_backward(NULL, lrn, pixels, r.channels, r.pooled.data, r.dy.data, r.between.data,
+    ok(cuda_lrn_relu_backward(NULL, f32, lrn, pixels, r.channels, r.pooled.data, r.dy.data, r.between.data,
                               r.dbias.data, r.scratch.data));
-    ok(cuda_max_pool_backward(NULL, &b->pool, b->images, r.between.data, r.places.data, r.dx.data));
+    ok(cuda_max_pool_backward(NULL, f32, &b->pool, b->images, r.between.data, r.places.data, r.dx.data));
     compare_block("pool, LRN", &r, &e);
     expected_free(&e);
 }
@@ -375,15 +381,15 @@ static void run_lrn_pool(const void *args) {
     struct op ops[] = {b->bias, make_relu(b->bias.in), b->lrn, b->pool};
     struct expected e = expected_of_chain(ops, 4, b->images, r.x.data, r.bias.data, r.dy.data);
     const struct op_lrn *lrn = &b->lrn.lrn;
-    ok(cuda_bias_relu(NULL, r.x.data, r.bias.data, r.relu.data, r.pixels, r.channels, true));
+    ok(cuda_bias_relu(NULL, f32, r.x.data, r.bias.data, f32, r.relu.data, r.pixels, r.channels, true));
     assert_true(cuda_lrn_pool_fits(lrn, &b->pool));
-    ok(cuda_lrn_pool(NULL, lrn, &b->pool, b->images, r.relu.data, r.y.data, NULL));
+    ok(cuda_lrn_pool(NULL, f32, lrn, &b->pool, b->images, r.relu.data, r.y.data, NULL));
     memset(r.y.data, 0xFF, r.y.bytes);
-    ok(cuda_lrn_pool(NULL, lrn, &b->pool, b->images, r.relu.data, r.y.data, r.places.data));
-    ok(cuda_lrn_pool_relu_backward(NULL, lrn, &b->pool, b->images, r.relu.data, r.dy.data, r.places.data,
+    ok(cuda_lrn_pool(NULL, f32, lrn, &b->pool, b->images, r.relu.data, r.y.data, r.places.data));
+    ok(cuda_lrn_pool_relu_backward(NULL, f32, lrn, &b->pool, b->images, r.relu.data, r.dy.data, r.places.data,
                                    r.dx.data, NULL, NULL));
     memset(r.dx.data, 0xFF, r.dx.bytes);
-    ok(cuda_lrn_pool_relu_backward(NULL, lrn, &b->pool, b->images, r.relu.data, r.dy.data, r.places.data,
+    ok(cuda_lrn_pool_relu_backward(NULL, f32, lrn, &b->pool, b->images, r.relu.data, r.dy.data, r.places.data,
                                    r.dx.data, r.dbias.data, r.scratch.data));
     compare_block("LRN, pool", &r, &e);
     expected_free(&e);
@@ -419,7 +425,8 @@ static void test_neighbours_refused(void **state) {
     struct block b = block_of((struct shape){64, 64, 64}, 3, 2, false, &setting);
     float value = 0;
     assert_false(cuda_lrn_pool_fits(&setting, &b.pool));
-    assert_int_equal(cuda_lrn_pool(NULL, &setting, &b.pool, 1, &value, &value, NULL), cudaErrorInvalidValue);
+    assert_int_equal(cuda_lrn_pool(NULL, f32, &setting, &b.pool, 1, &value, &value, NULL),
+                     cudaErrorInvalidValue);
 }
 
 /* ---- transpose */
@@ -428,7 +435,7 @@ static void run_transpose(const void *args) {
     const int *size = args;
     size_t rows = (size_t)size[0], columns = (size_t)size[1];
     struct room from = room_normal(rows * columns, 0, 1, 5), to = room_new(rows * columns * sizeof(float), 0);
-    ok(cuda_transpose(NULL, from.data, to.data, rows, columns));
+    ok(cuda_transpose(NULL, f32, from.data, f32, to.data, rows, columns));
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++)
             assert_true(((float *)to.data)[c * rows + r] == ((float *)from.data)[r * columns + c]);
@@ -441,54 +448,6 @@ static void test_transpose(void **state) {
     static const int sizes[][2] = {{1, 1}, {75, 64}, {33, 31}, {1, 100}, {100, 1}, {32, 64}, {1600, 64}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         both_orders(run_transpose, sizes[i]);
-}
-
-/* ---- bfloat16 */
-
-/* The upper half of a float's bits, rounded to nearest even; not a number stays not a number. */
-static uint16_t rounded(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if (isnan(value))
-        return 0x7FFF;
-    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
-static void run_bf16(const void *args) {
-    const size_t *size = args; /* count, shift of the floats, shift of the others */
-    size_t count = size[0];
-    struct room from = room_normal(count, size[1], 100, 6),
-                half = room_new(count * sizeof(uint16_t), size[2]),
-                back = room_new(count * sizeof(float), size[1]);
-    float *value = from.data;
-    static const float special[] = {0,           -0.0f,       INFINITY, -INFINITY, NAN,
-                                    1.00390625f, 1.01171875f, 3.4e38f,  1e-40f};
-    for (size_t i = 0; i < count && i < sizeof special / sizeof *special; i++)
-        value[i] = special[i];
-    ok(cuda_to_bf16(NULL, value, half.data, count));
-    ok(cuda_from_bf16(NULL, half.data, back.data, count));
-    for (size_t i = 0; i < count; i++) {
-        uint16_t found = ((uint16_t *)half.data)[i];
-        uint32_t bits = (uint32_t)found << 16;
-        float again;
-        memcpy(&again, &bits, sizeof again);
-        if (isnan(value[i]))
-            assert_true(isnan(again));
-        else
-            assert_int_equal(found, rounded(value[i]));
-        assert_memory_equal(&again, (float *)back.data + i, sizeof again);
-    }
-    room_end(&from, "floats");
-    room_end(&half, "bfloat16");
-    room_end(&back, "floats again");
-}
-
-static void test_bf16(void **state) {
-    (void)state;
-    static const size_t sizes[][3] = {{1, 0, 0},    {9, 0, 0},    {1027, 0, 0},
-                                      {4096, 0, 0}, {1027, 4, 0}, {1027, 0, 2}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        both_orders(run_bf16, sizes[i]);
 }
 
 int main(void) {
@@ -504,7 +463,6 @@ int main(void) {
         cmocka_unit_test(test_neighbours_of_many_pixels),
         cmocka_unit_test(test_neighbours_refused),
         cmocka_unit_test(test_transpose),
-        cmocka_unit_test(test_bf16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

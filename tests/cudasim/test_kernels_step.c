@@ -74,11 +74,11 @@ static void run_loss(const void *args) {
                                  .probabilities = span_of(&probabilities[0]),
                                  .dlogits = span_of(&dlogits[0])};
     expect_ok(ref.ops->loss(NULL, &expected), "ref's loss");
-    ok(cuda_softmax_loss(NULL, c->images, c->classes, logits.data, labels.data, scale, losses[1].data, NULL,
-                         NULL));
+    ok(cuda_softmax_loss(NULL, c->images, c->classes, CUDA_TYPE_F32, logits.data, labels.data, scale,
+                         losses[1].data, NULL, CUDA_TYPE_F32, NULL));
     near_floats("losses alone", losses[1].data, losses[0].data, images, 1e-6);
-    ok(cuda_softmax_loss(NULL, c->images, c->classes, logits.data, labels.data, scale, losses[1].data,
-                         probabilities[1].data, dlogits[1].data));
+    ok(cuda_softmax_loss(NULL, c->images, c->classes, CUDA_TYPE_F32, logits.data, labels.data, scale,
+                         losses[1].data, probabilities[1].data, CUDA_TYPE_F32, dlogits[1].data));
     near_floats("losses", losses[1].data, losses[0].data, images, 1e-6);
     near_floats("probabilities", probabilities[1].data, probabilities[0].data, values, 1e-6);
     near_floats("gradient of the logits", dlogits[1].data, dlogits[0].data, values, 1e-6);
@@ -113,7 +113,8 @@ static void test_loss_not_a_number(void **state) {
     int32_t labels[IMAGES] = {0, 1, CLASSES, 3, -1};
     ((float *)logits.data)[1 * CLASSES + 35] = NAN;
     ((float *)logits.data)[3 * CLASSES + 7] = INFINITY;
-    ok(cuda_softmax_loss(NULL, IMAGES, CLASSES, logits.data, labels, 1, losses.data, NULL, dlogits.data));
+    ok(cuda_softmax_loss(NULL, IMAGES, CLASSES, CUDA_TYPE_F32, logits.data, labels, 1, losses.data, NULL,
+                         CUDA_TYPE_F32, dlogits.data));
     for (int i = 0; i < IMAGES; i++)
         assert_true(isfinite(((float *)losses.data)[i]) == (i == 0));
     for (int c = 0; c < CLASSES; c++)
@@ -443,15 +444,15 @@ static void run_measures(const void *args) {
         value[i] = value[i] < 0 ? 0 : value[i];
         zeros += value[i] == 0;
     }
-    ok(cuda_count_zeros(NULL, value, count, scratch.data, &found));
+    ok(cuda_count_zeros(NULL, CUDA_TYPE_F32, value, count, scratch.data, &found));
     assert_int_equal(found, zeros);
-    ok(cuda_first_non_finite(NULL, value, count, scratch.data, &found));
+    ok(cuda_first_non_finite(NULL, CUDA_TYPE_F32, value, count, scratch.data, &found));
     assert_int_equal(found, -1);
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int i = 0; i < 3; i++) { /* from the last place to the first */
         size_t at = (count - 1) * (size_t)(2 - i) / 2;
         value[at] = bad[i];
-        ok(cuda_first_non_finite(NULL, value, count, scratch.data, &found));
+        ok(cuda_first_non_finite(NULL, CUDA_TYPE_F32, value, count, scratch.data, &found));
         assert_int_equal(found, at);
     }
     room_end(&values, "values");

@@ -46,6 +46,13 @@ diff <(order told-cpu) <(order told-sim) || fail "the record of the simulated GP
 
 train twice sim:0,sim:0 && fail "one GPU twice was taken"
 grep -q "sim:0 stands there twice" "$TEST_TMP/twice.out" || fail "$(cat "$TEST_TMP/twice.out")"
+train bf16 sim:0,sim:1 --towers 2 --precision bf16 || fail "$(cat "$TEST_TMP/bf16.out")"
+"$TOWERSCOPE" eval bf16 --devices cpu >"$TEST_TMP/eval.out" 2>&1 || fail "$(cat "$TEST_TMP/eval.out")"
+for precision in tf32 bf16; do
+    train never cpu --precision $precision && fail "the processor took --precision $precision"
+    grep -q -- "--precision $precision: the device cpu computes in f32 and nothing else; take --precision f32" "$TEST_TMP/never.out" ||
+        fail "$(cat "$TEST_TMP/never.out")"
+done
 train third sim:2 && fail "a GPU that is not there was taken"
 grep -q "there is no GPU of number 2" "$TEST_TMP/third.out" || fail "$(cat "$TEST_TMP/third.out")"
 "$TOWERSCOPE" eval on-sim --devices sim:1 >"$TEST_TMP/eval.out" 2>&1 || fail "$(cat "$TEST_TMP/eval.out")"

@@ -21,6 +21,7 @@ static enum status plan_groups(struct chain *chain, const char *force) {
                                        .images = chain->images,
                                        .training = chain->training,
                                        .input_gradient = done > 0 || chain->input_gradient,
+                                       .reaches_end = left <= PLAN_MAX_OPS,
                                        .force = force};
         STATUS_TRY(chain->device.ops->plan(chain->device.device, &request, &group->plan));
         group->info = chain->device.ops->plan_info(group->plan);
@@ -34,12 +35,15 @@ static enum status plan_groups(struct chain *chain, const char *force) {
 }
 
 static void allocate(struct chain *chain) {
-    size_t element = device_element_bytes(chain->device), scratch = 0;
+    struct device_info info;
+    expect_ok(chain->device.ops->describe(chain->device.device, &info), "describe");
+    size_t element = (size_t)info.element_bytes, activation = (size_t)info.activation_bytes, scratch = 0;
     for (int b = 0; b <= chain->groups; b++) {
-        size_t bytes = (size_t)chain->images * shape_size(chain_shape(chain, b)) * element;
-        chain->value[b] = guarded_new(chain->device, bytes);
+        size_t values = (size_t)chain->images * shape_size(chain_shape(chain, b));
+        bool real = b > 0 && chain->group[b - 1].info->real_output;
+        chain->value[b] = guarded_new(chain->device, values * (real ? element : activation));
         if (chain->training && (b > 0 || chain->input_gradient))
-            chain->gradient[b] = guarded_new(chain->device, bytes);
+            chain->gradient[b] = guarded_new(chain->device, values * activation);
     }
     for (int i = 0; i < chain->count; i++) {
         size_t bytes = op_parameter_size(&chain->ops[i]) * element;

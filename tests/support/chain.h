@@ -26,8 +26,9 @@ struct chain {
     struct guarded scratch;
 };
 
-/* Plan and allocate; everything written by the device is poisoned. force as in plan_request. Failures are
- * returned, so that a test may skip an implementation that a device lacks. */
+/* Plan as a whole network, so that the last operation gives its logits, and allocate; everything written by
+ * the device is poisoned. force as in plan_request. Failures are returned, so that a test may skip an
+ * implementation that a device lacks. */
 enum status chain_open(struct chain *chain, struct device_handle device, const struct op *ops, int count,
                        int images, bool training, bool input_gradient, const char *force);
 void chain_close(struct chain *chain);

@@ -31,10 +31,20 @@ static void normal_values(float *to, size_t count, double scale, uint64_t seed, 
         to[i] = (float)(scale * random_normal(&r));
 }
 
-static void quantised_values(float *to, size_t count, uint64_t seed, uint64_t stream) {
+/* Multiples of 1/4 up to `most` of those. */
+static void multiples(float *to, size_t count, int most, uint64_t seed, uint64_t stream) {
     struct random r = random_begin(seed, RANDOM_TEST, stream);
     for (size_t i = 0; i < count; i++)
-        to[i] = ((float)random_below(&r, 9) - 4) / 4;
+        to[i] = ((float)random_below(&r, 2 * (uint32_t)most + 1) - (float)most) / 4;
+}
+
+static void quantised_values(float *to, size_t count, uint64_t seed, uint64_t stream) {
+    multiples(to, count, 4, seed, stream);
+}
+
+/* Products of quarters, a few hundred of them: sixteenths, of which bfloat16 has all up to 16. */
+static bool exact_sums(const struct op_check *check) {
+    return check->precision && !strcmp(check->precision, "bf16");
 }
 
 /* Weights of a size that keeps the values' deviation near 1. */
@@ -130,11 +140,11 @@ static void draw_images(const struct op_check *check, struct inputs *inputs) {
             if (tries == TRIES)
                 fail_msg("no image with margins in %d tries: choose smaller operations", TRIES);
             uint64_t stream = 1000 + (uint64_t)n * TRIES + (uint64_t)tries;
-            if (check->quantised)
+            if (check->quantised || exact_sums(check))
                 quantised_values(image, size, check->seed, stream);
             else
                 normal_values(image, size, scale, check->seed, stream);
-            if (check->quantised)
+            if (check->quantised || exact_sums(check))
                 break;
             guarded_write(reference, &one.value[0], image, size);
             expect_ok(chain_forward(&one, NULL), "ref64");
@@ -152,13 +162,19 @@ static struct inputs inputs_new(const struct op_check *check) {
     for (int i = 0; i < check->count; i++) {
         size_t count = op_parameter_size(&check->ops[i]);
         inputs.parameter[i] = floats(count);
-        normal_values(inputs.parameter[i], count, parameter_scale(&check->ops[i]), check->seed,
-                      1 + (uint64_t)i);
+        if (exact_sums(check))
+            multiples(inputs.parameter[i], count, 1, check->seed, 1 + (uint64_t)i);
+        else
+            normal_values(inputs.parameter[i], count, parameter_scale(&check->ops[i]), check->seed,
+                          1 + (uint64_t)i);
     }
     inputs.x = floats(images * shape_size(check->ops[0].in));
     draw_images(check, &inputs);
     inputs.dy = floats(out);
-    normal_values(inputs.dy, out, 1, check->seed, 0);
+    if (exact_sums(check))
+        quantised_values(inputs.dy, out, check->seed, 0);
+    else
+        normal_values(inputs.dy, out, 1, check->seed, 0);
     return inputs;
 }
 
@@ -278,10 +294,16 @@ static void compare_evaluation(const struct op_check *check, const struct chain 
     chain_close(&chain);
 }
 
+static enum status open_device(const struct op_check *check, struct device_handle *out) {
+    struct device_options options = {
+        .count = 1, .threads = check->threads, .isa = check->isa, .precision = check->precision};
+    return device_open_with(check->device, &options, out);
+}
+
 enum status op_check(const struct op_check *check) {
     struct device_handle device = {0}, reference_device = {0};
     struct chain chain, reference;
-    STATUS_TRY(device_open(check->device, check->threads, check->isa, &device));
+    STATUS_TRY(open_device(check, &device));
     enum status status = chain_open(&chain, device, check->ops, check->count, check->images, true,
                                     !check->no_input_gradient, check->force);
     if (status != STATUS_OK) {
@@ -352,7 +374,7 @@ enum status op_check_shards(const struct op_check *check) {
     static const int sizes[] = {2, 3, 7, 16, 33, 64};
     struct device_handle device = {0};
     struct chain whole;
-    STATUS_TRY(device_open(check->device, check->threads, check->isa, &device));
+    STATUS_TRY(open_device(check, &device));
     enum status status =
         chain_open(&whole, device, check->ops, check->count, check->images, true, true, check->force);
     if (status != STATUS_OK) {

@@ -21,6 +21,9 @@ struct op_check {
                         * operations whose results are exact (pool, ReLU), since there is no margin then */
     float input_scale; /* of the inputs' standard normal values; 0: 1 */
     uint64_t seed;     /* of inputs, parameters and gradients */
+    const char
+        *precision; /* of a GPU, or NULL: f32. With bf16 all values are such that a convolution's or
+                     * dense layer's sums are exact: what is compared are the roundings of the results */
 };
 
 /* Forward and backward against ref64: values and gradients at the borders of the device's groups, parameter

@@ -168,10 +168,21 @@ static bool interrupted(void *context) {
 }
 
 /* Everything but the trainer. */
-static struct train_run *prepare(const char *device, const char *model_text, int64_t train, int64_t test) {
+static enum status open_device(const char *device, const char *const *words, struct device_handle *out) {
+    struct settings settings = made_settings(words);
+    struct device_options options = {.count = 1,
+                                     .threads = 2,
+                                     .precision = *settings.precision ? settings.precision : NULL,
+                                     .deterministic = settings.deterministic,
+                                     .eager = settings.no_graphs};
+    return device_open_with(device, &options, out);
+}
+
+static struct train_run *prepare(const char *device, const char *model_text, int64_t train, int64_t test,
+                                 const char *const *words) {
     struct train_run *run = calloc(1, sizeof *run);
     assert_non_null(run);
-    if (device_open(device, 2, NULL, &run->device) != STATUS_OK)
+    if (open_device(device, words, &run->device) != STATUS_OK)
         fail_msg("%s", status_text());
     bool conv = model_text == conv_text;
     run->data = made_data(train, test, conv ? 10 : 8, conv ? 3 : 1, 5);
@@ -211,7 +222,7 @@ static enum status open_trainer(struct train_run *run, const char *const *words,
 
 struct train_run *train_run_resume(const char *device, const char *model_text, int64_t train, int64_t test,
                                    const char *const *words, const char *folder, const char *checkpoint) {
-    struct train_run *run = prepare(device, model_text, train, test);
+    struct train_run *run = prepare(device, model_text, train, test, words);
     if (open_trainer(run, words, folder, checkpoint) != STATUS_OK)
         fail_msg("%s", status_text());
     trainer_begin(run->trainer);
@@ -229,7 +240,7 @@ struct train_run *train_run_on(const char *device, const struct dataset *data, c
     assert_non_null(run);
     run->lent = data;
     struct model_ends ends = {data->train.shape.h, data->train.shape.w, data->train.shape.c, data->classes};
-    if (device_open(device, 2, NULL, &run->device) != STATUS_OK ||
+    if (open_device(device, words, &run->device) != STATUS_OK ||
         model_read(model, ends, NAN, &run->model) != STATUS_OK ||
         open_trainer(run, words, NULL, NULL) != STATUS_OK)
         fail_msg("%s", status_text());
@@ -239,7 +250,7 @@ struct train_run *train_run_on(const char *device, const struct dataset *data, c
 
 enum status train_run_refusal(const char *device, const char *model_text, int64_t train, int64_t test,
                               const char *const *words, const char *checkpoint) {
-    struct train_run *run = prepare(device, model_text, train, test);
+    struct train_run *run = prepare(device, model_text, train, test, words);
     enum status status = open_trainer(run, words, NULL, checkpoint);
     train_run_close(run);
     return status;
