@@ -224,7 +224,9 @@ static void say_farewell(const struct feed *feed, struct console_farewell *farew
     feed->ops->status(feed, &about);
     farewell->signal = term_signal();
     const struct event *begun = &state->run_start;
-    if (!about.replay && begun->kind == EVENT_RUN_START && begun->run_start.run)
+    if (*about.run)
+        snprintf(farewell->run, sizeof farewell->run, "%s", about.run);
+    else if (!about.replay && begun->kind == EVENT_RUN_START && begun->run_start.run)
         snprintf(farewell->run, sizeof farewell->run, "%s", begun->run_start.run);
     farewell->live = !about.replay && state->started && !state->ended && !state->crashed;
     if (about.replay || state->step.kind != EVENT_STEP)

@@ -15,6 +15,7 @@ struct feed_status {
     bool reading;      /* the record is still being taken in */
     double read;       /* how much of it: 0..1; unknown: no idea */
     char trouble[512]; /* "": none */
+    char run[65];      /* the name that a live run's folder has by now; "": not known */
     /* of a replay */
     bool playing;
     double speed;        /* of the run's own pace */

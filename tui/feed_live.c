@@ -63,6 +63,7 @@ static void status_of(const struct feed *feed, struct feed_status *out) {
     out->read = all > 0 ? (double)taken / (double)all : wire_unknown();
     if (at == CLIENT_LOST)
         snprintf(out->trouble, sizeof out->trouble, "%s", client_trouble(live->client));
+    snprintf(out->run, sizeof out->run, "%s", client_run(live->client)->name);
 }
 
 static enum status command(struct feed *feed, const char *text, const char *screen, char *id) {

@@ -1,6 +1,7 @@
 #include "engine/wire/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ static const double RETRY_SECONDS = 0.2, LOOK_AGAIN_SECONDS = 1, ANSWER_SECONDS 
 
 struct client {
     struct live_run run;
+    int folder; /* descriptor of its folder, which may be moved; -1: none */
     struct client_options options;
     char terminal[64];
     enum client_state state;
@@ -57,6 +59,25 @@ static const char *find_terminal(char *out, size_t size) {
     return NULL;
 }
 
+/* The run is where its folder is now. One that was removed is made again where it was. */
+static void follow(struct client *client) {
+    char path[PATH_MAX];
+    struct live_run now;
+    if (client->folder < 0 || !lock_folder_where(client->folder, path, sizeof path)) {
+        if (client->folder >= 0)
+            close(client->folder);
+        client->folder = open(client->run.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    } else if (strcmp(path, client->run.folder) != 0 && live_describe(path, &now) == STATUS_OK) {
+        now.started = client->run.started;
+        client->run = now;
+    }
+}
+
+const struct live_run *client_run(struct client *client) {
+    follow(client);
+    return &client->run;
+}
+
 enum status client_open(const struct live_run *run, const struct client_options *options,
                         struct client **out) {
     struct client *client = calloc(1, sizeof *client);
@@ -69,8 +90,9 @@ enum status client_open(const struct live_run *run, const struct client_options 
     else
         find_terminal(client->terminal, sizeof client->terminal);
     client->options.terminal = client->terminal;
-    client->fd = -1;
+    client->fd = client->folder = -1;
     client->state = CLIENT_CONNECTING;
+    follow(client);
     *out = client;
     return STATUS_OK;
 }
@@ -87,6 +109,8 @@ void client_close(struct client *client) {
     if (!client)
         return;
     disconnect(client);
+    if (client->folder >= 0)
+        close(client->folder);
     record_reader_close(client->reader);
     free(client);
 }
@@ -196,6 +220,7 @@ static void lose(struct client *client) {
     if (client->state != CLIENT_CONNECTING)
         client->state = CLIENT_LOST;
     client->retry_at = clock_seconds() + RETRY_SECONDS;
+    follow(client);
     if (!lock_held(client->run.folder))
         finish(client);
 }
@@ -239,6 +264,7 @@ bool client_elsewhere(const struct client *client) {
 }
 
 static void try_to_connect(struct client *client) {
+    follow(client);
     if (client->state == CLIENT_ENDED || client->state == CLIENT_CRASHED) {
         client->retry_at = clock_seconds() + LOOK_AGAIN_SECONDS;
         if (!lock_held(client->run.folder))
@@ -267,6 +293,7 @@ static void try_to_connect(struct client *client) {
 static enum status open_reader(struct client *client) {
     if (client->reader)
         return STATUS_OK;
+    follow(client);
     return record_reader_open(client->run.folder, client->offset, &client->reader);
 }
 

@@ -6,7 +6,7 @@
  * The client reads the record file up to the offset of the engine's `hello` (or of a `gap`), then the socket,
  * and hands every recorded event on once and in order. When the connection ends it asks the run's lock: held,
  * it connects again; free, it reads the rest of the record and knows whether the run ended or crashed. A run
- * that is resumed later is picked up again. */
+ * that is resumed later is picked up again, also where its folder was moved meanwhile. */
 #ifndef TOWERSCOPE_ENGINE_WIRE_CLIENT_H
 #define TOWERSCOPE_ENGINE_WIRE_CLIENT_H
 
@@ -48,6 +48,9 @@ void client_close(struct client *client);
 enum status client_next(struct client *client, struct arena *arena, struct event *out);
 
 enum client_state client_state(const struct client *client);
+
+/* The run, with the name and the place that its folder has by now. */
+const struct live_run *client_run(struct client *client);
 
 /* Words on the last trouble ("the engine does not answer", both versions of a mismatch); "" when there is
  * none. */

@@ -183,18 +183,22 @@ static bool same_inode(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-bool lock_where(const struct lock *lock, char *out, size_t size) {
+bool lock_folder_where(int folder, char *out, size_t size) {
     char link[64], path[PATH_MAX];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", lock->folder);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length <= 0 || path[0] != '/' || (size_t)length >= size)
         return false;
     path[length] = 0;
     struct stat there, here;
-    if (stat(path, &there) != 0 || fstat(lock->folder, &here) != 0 || !same_inode(&there, &here))
+    if (stat(path, &there) != 0 || fstat(folder, &here) != 0 || !same_inode(&there, &here))
         return false;
     memcpy(out, path, (size_t)length + 1);
     return true;
+}
+
+bool lock_where(const struct lock *lock, char *out, size_t size) {
+    return lock_folder_where(lock->folder, out, size);
 }
 
 /* Whether the folder has no name any more: most file systems count its names, the others say it in /proc. */

@@ -53,6 +53,9 @@ enum lock_state lock_look(const struct lock *lock, const char *path);
 /* Where the folder is now, into out[size]; false: not known. */
 bool lock_where(const struct lock *lock, char *out, size_t size);
 
+/* The same of any descriptor of a folder, for whoever wants to follow it. */
+bool lock_folder_where(int folder, char *out, size_t size);
+
 /* Make the lock file again and hold it. `path` is for the sentence. STATUS_BUSY:
  * somebody who tried to take it has it at this moment. */
 enum status lock_mend(struct lock *lock, const char *path);

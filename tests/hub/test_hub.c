@@ -527,6 +527,30 @@ static void a_lost_connection_is_made_again(void **context) {
     client_close(w.client);
 }
 
+/* Moved while it runs and while it does not, even with another run in its old place: the same client goes on.
+ */
+static void a_run_that_was_moved_is_found_again(void **context) {
+    (void)context;
+    char moved[500], again[500];
+    snprintf(moved, sizeof moved, "%s/run-2", folder);
+    snprintf(again, sizeof again, "%s/run-3", folder);
+    emit_steps(1, 10, true);
+    struct watcher w = watch_as("console", false, false);
+    TAKE_UNTIL(&w, w.last_seq == 10);
+    assert_int_equal(rename(run.folder, moved), 0);
+    assert_int_equal(mkdir(run.folder, 0755), 0);
+    stop_hub();
+    TAKE_UNTIL(&w, client_state(w.client) == CLIENT_CRASHED);
+    assert_string_equal(client_run(w.client)->name, "run-2");
+    assert_int_equal(rename(moved, again), 0);
+    assert_int_equal(live_describe(again, &run), STATUS_OK);
+    start_hub();
+    emit_steps(11, 20, true);
+    TAKE_UNTIL(&w, w.last_seq == 20);
+    assert_string_equal(client_run(w.client)->folder, run.folder);
+    client_close(w.client);
+}
+
 static int64_t count_alarms(const char *words) {
     struct record_reader *reader;
     struct arena arena = {0};
@@ -625,6 +649,7 @@ int main(void) {
         TEST(the_socket_is_made_again),
         TEST(an_orderly_end_and_a_crash_are_told_apart),
         TEST(a_lost_connection_is_made_again),
+        TEST(a_run_that_was_moved_is_found_again),
         TEST(repeated_alarms_are_counted),
         TEST(a_full_disk_stops_nothing),
         TEST(a_line_too_long_is_left_out_and_told),
