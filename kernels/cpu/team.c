@@ -14,13 +14,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SPINS = 1000 }; /* pauses before a thread goes to sleep: 15 to 50 microseconds */
+/* Pauses before a thread goes to sleep: between 15 to 50 microseconds and 16 times as long. To sleep and to
+ * be woken costs more than most waits are long, but who spins in vain keeps a processor from others. So a
+ * thread goes to sleep sooner when it has spun in vain, and later when that was worth while. */
+enum { LEAST_SPINS = 1000, MOST_SPINS = 16000 };
 enum { MOST_THREADS = 1024 };
 
 /* A number that one thread raises and another waits for. */
 struct gate {
     _Atomic uint32_t value;
     _Atomic uint32_t sleeping;
+    int spins; /* of the one thread that waits: pauses before it sleeps; 0: none */
 };
 
 typedef void thread_job(void *context, int thread); /* of a function: C has no other way to name one */
@@ -41,7 +45,6 @@ struct worker {
 
 struct pool {
     int threads, started;
-    int spins;
     struct library_threads library;
     struct worker *workers; /* [threads]; the first is the calling thread: its gates are not used */
 };
@@ -62,12 +65,16 @@ static void gate_raise(struct gate *gate) {
 }
 
 /* Wait until the value is no longer `old`. */
-static void gate_wait(struct gate *gate, uint32_t old, int spins) {
-    for (int i = 0; i < spins; i++) {
-        if (atomic_load_explicit(&gate->value, memory_order_acquire) != old)
+static void gate_wait(struct gate *gate, uint32_t old) {
+    for (int i = 0; i < gate->spins; i++) {
+        if (atomic_load_explicit(&gate->value, memory_order_acquire) != old) {
+            gate->spins += (MOST_SPINS - gate->spins) / 4;
             return;
+        }
         relax();
     }
+    if (gate->spins > LEAST_SPINS)
+        gate->spins = gate->spins / 2 > LEAST_SPINS ? gate->spins / 2 : LEAST_SPINS;
     atomic_store(&gate->sleeping, 1);
     while (atomic_load(&gate->value) == old)
         syscall(SYS_futex, &gate->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
@@ -78,7 +85,7 @@ static void *worker_main(void *argument) {
     struct worker *self = argument;
     library_enter(&self->pool->library);
     for (uint32_t done = 0;; done++) {
-        gate_wait(&self->posted, done, self->pool->spins);
+        gate_wait(&self->posted, done);
         thread_job *job = self->job;
         if (!job)
             return NULL;
@@ -98,7 +105,7 @@ static void worker_join(struct worker *worker) {
     uint32_t posted = atomic_load_explicit(&worker->posted.value, memory_order_relaxed);
     uint32_t finished;
     while ((finished = atomic_load_explicit(&worker->finished.value, memory_order_acquire)) != posted)
-        gate_wait(&worker->finished, finished, worker->pool->spins);
+        gate_wait(&worker->finished, finished);
 }
 
 static void worker_failed(struct worker *worker, int which, enum status status) {
@@ -145,7 +152,6 @@ enum status pool_open(int threads, struct pool **out) {
     }
     memset(workers, 0, (size_t)threads * sizeof *workers);
     pool->threads = threads;
-    pool->spins = threads <= available ? SPINS : 0;
     pool->workers = workers;
     pool->started = 1;
     pool->library = library_threads_find();
@@ -158,6 +164,7 @@ enum status pool_open(int threads, struct pool **out) {
     for (int i = 0; i < threads; i++) {
         workers[i].pool = pool;
         workers[i].index = i;
+        workers[i].posted.spins = workers[i].finished.spins = threads <= available ? LEAST_SPINS : 0;
         if (i == 0)
             continue;
         error = pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]);

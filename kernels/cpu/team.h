@@ -8,8 +8,9 @@
  * pool_each() has the same size: so the same number of threads gives the same bytes, whichever thread does
  * what.
  *
- * Idle threads spin for some tens of microseconds, then sleep on a futex. With more threads than processors
- * they don't spin. Libraries are told to use one thread in each of these threads. */
+ * Idle threads spin for some tens to hundreds of microseconds, then sleep on a futex: the less the more often
+ * it was in vain. With more threads than processors they don't spin. Libraries are told to use one thread in
+ * each of these threads. */
 #ifndef TOWERSCOPE_KERNELS_CPU_TEAM_H
 #define TOWERSCOPE_KERNELS_CPU_TEAM_H
 
