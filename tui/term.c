@@ -61,9 +61,13 @@ static struct sigaction old_actions[LEAVE_SIGNALS + CRASH_SIGNALS + 1];
 
 /* ---- signals */
 
-/* Told to go while the loop is stuck in a write to a terminal that takes nothing: SIGALRM ends it. */
+/* Told to go while the loop is stuck in a write to a terminal that takes nothing: SIGALRM ends it. In the
+ * background the terminal is another's, and each attempt to set its modes would only stop us again. */
 static void on_leave(int number) {
     int saved = errno;
+    pid_t foreground = tcgetpgrp(STDIN_FILENO);
+    if (number != SIGINT && foreground > 0 && foreground != getpgrp())
+        _exit(128 + number);
     leave_signal = number;
     if (number != SIGINT)
         alarm(1);

@@ -182,6 +182,17 @@ static void suspend_and_continue(void **state) {
     leave(vt);
 }
 
+/* In the background it is stopped when it wants the terminal; told to end, it ends. */
+static void background(void **state) {
+    (void)state;
+    const char *argv[] = {"/usr/bin/env", "timeout", "1", program(), "replay", record, NULL};
+    struct vt *vt = vt_start(24, 80, argv, NULL);
+    assert_non_null(vt);
+    expect_exit(vt, 60, 124);
+    assert_true(vt_is_restored(vt));
+    vt_end(vt);
+}
+
 /* ---- sizes */
 
 static void sizes(void **state) {
@@ -338,14 +349,23 @@ static int make_records(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(draws),           cmocka_unit_test(signals),
-        cmocka_unit_test(crashes),         cmocka_unit_test(interrupt_key),
-        cmocka_unit_test(hang_up),         cmocka_unit_test(suspend_and_continue),
-        cmocka_unit_test(sizes),           cmocka_unit_test(storm_of_sizes),
-        cmocka_unit_test(exported_size),   cmocka_unit_test(terminals),
-        cmocka_unit_test(no_terminal),     cmocka_unit_test(dumb_terminal),
-        cmocka_unit_test(key_latency),     cmocka_unit_test(reports_are_no_keys),
-        cmocka_unit_test(plays_and_seeks), cmocka_unit_test(broken_characters),
+        cmocka_unit_test(draws),
+        cmocka_unit_test(signals),
+        cmocka_unit_test(crashes),
+        cmocka_unit_test(interrupt_key),
+        cmocka_unit_test(hang_up),
+        cmocka_unit_test(background),
+        cmocka_unit_test(suspend_and_continue),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(storm_of_sizes),
+        cmocka_unit_test(exported_size),
+        cmocka_unit_test(terminals),
+        cmocka_unit_test(no_terminal),
+        cmocka_unit_test(dumb_terminal),
+        cmocka_unit_test(key_latency),
+        cmocka_unit_test(reports_are_no_keys),
+        cmocka_unit_test(plays_and_seeks),
+        cmocka_unit_test(broken_characters),
     };
     return cmocka_run_group_tests(tests, make_records, NULL);
 }
