@@ -219,6 +219,8 @@ struct device_ops {
      * shared parameters works on every GPU; one with a tower's own (see buffer_new) on that tower's. */
     enum status (*combine)(struct device *, const struct combine_args *);
     enum status (*update)(struct device *, const struct update_args *);
+    /* Asynchronous devices, else NULL: combine(), then update() by its average, of shared parameters. */
+    enum status (*combine_update)(struct device *, const struct combine_args *, const struct update_args *);
     /* Call work(context, item, stream) for item 0..count-1. At most `workers` (see device_workers) at once,
      * and worker w is never at two items. The same count gives the same split of each item. Returns when all
      * returned; the first failure in item order is the result (its text is carried over). */

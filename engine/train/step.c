@@ -426,14 +426,13 @@ static enum status queue_step(struct trainer *t) {
     STATUS_TRY(begin(t));
     STATUS_TRY(queue_towers(t, PHASE_LOAD, PHASE_AVERAGE));
     struct combine_args combine = combine_args(t, &t->queued_norm2);
-    STATUS_TRY(device.ops->combine(device.device, &combine));
     struct update_args update = step_update_args(t);
     update.gradient_scale = 1;
     update.clip_norm = t->settings.clip_norm;
     update.guard = true;
     update.parameter_norms2 = t->shared.next_norms2; /* the losses are made from those before the update */
     t->shared.stale = true;
-    STATUS_TRY(device.ops->update(device.device, &update));
+    STATUS_TRY(device.ops->combine_update(device.device, &combine, &update));
     STATUS_TRY(device.ops->mark(device.device));
     step->result = t->result;
     step->recorded = t->step_recorded;

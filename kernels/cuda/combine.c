@@ -1,7 +1,8 @@
 /* The average of the towers' gradients over all GPUs, and what is measured on the way.
  *
  * Each GPU adds up its own towers' weighted gradients in tower order, the GPUs' sums are added by NCCL, and
- * each GPU then measures its own towers against the average. With --deterministic the towers' gradients go to
+ * each GPU then measures its own towers against the average. With an update behind it that is one graph, from
+ * the sum on where there is no other GPU, else from NCCL on. With --deterministic the towers' gradients go to
  * every GPU instead, and each adds all of them up in tower order: the same bytes wherever the towers are. */
 #include "kernels/cuda/gpu.h"
 
@@ -14,6 +15,9 @@ struct share {
     int tower[COMBINE_MAX_TOWERS]; /* their numbers */
     const float *gradient[COMBINE_MAX_TOWERS];
     double weight[COMBINE_MAX_TOWERS];
+    int sent; /* how many of these the GPU has in sums.gradients and sums.weights: */
+    const float *sent_gradient[COMBINE_MAX_TOWERS];
+    double sent_weight[COMBINE_MAX_TOWERS];
 };
 
 enum status combine_open(struct device *device) {
@@ -85,33 +89,96 @@ static enum status find_place(struct device *device, int gpu, const struct combi
     return gpu_join(device, gpu, &p->main);
 }
 
-/* Add up the GPU's share. `whole`: there is no other, so that the sum is the average; it is measured too. */
-static enum status add_up(struct device *device, int gpu, const struct combine_args *a,
-                          const struct table *table, const struct share *share, const struct place *p,
-                          bool whole) {
-    size_t n = (size_t)share->count, bytes = a->average.bytes;
-    struct sums *s = p->sums;
+/* Tell the GPU which gradients there are; mostly it knows. */
+static enum status send_share(struct device *device, int gpu, struct share *share, const struct place *p) {
+    size_t n = (size_t)share->count, gradients = n * sizeof *share->gradient,
+           weights = n * sizeof *share->weight;
+    if (share->sent == share->count && !memcmp(share->sent_gradient, share->gradient, gradients) &&
+        !memcmp(share->sent_weight, share->weight, weights))
+        return STATUS_OK;
+    share->sent = 0;
     gpu_use(&device->gpu[gpu]);
-    if (!n) /* more GPUs than towers */
-        return gpu_checked(device, gpu, cudaMemsetAsync(p->average, 0, bytes, p->main), "clear a gradient");
-    STATUS_TRY(
-        staging_send(device, gpu, p->main, s->gradients, share->gradient, n * sizeof *share->gradient));
-    STATUS_TRY(staging_send(device, gpu, p->main, s->weights, share->weight, n * sizeof *share->weight));
+    STATUS_TRY(staging_send(device, gpu, p->main, p->sums->gradients, share->gradient, gradients));
+    STATUS_TRY(staging_send(device, gpu, p->main, p->sums->weights, share->weight, weights));
+    memcpy(share->sent_gradient, share->gradient, gradients);
+    memcpy(share->sent_weight, share->weight, weights);
+    share->sent = share->count;
+    return STATUS_OK;
+}
+
+/* One combine() at work. */
+struct combining {
+    const struct combine_args *args;
+    const struct table *table;
+    struct place places[DEVICE_GROUP_MAX];
+    bool gathers, whole; /* whole: a GPU's share is all there is, so that its sum is the average */
+};
+
+/* Add up the GPU's share; where that is the average it is measured too. Kernels alone. */
+static enum status add_up(struct device *device, int gpu, const struct combining *c) {
+    const struct combine_args *a = c->args;
+    const struct place *p = &c->places[gpu];
+    const struct sums *s = p->sums;
     return gpu_checked(device, gpu,
-                       cuda_combine_all(p->main, p->pieces, table->pieces, share->count, s->gradients,
-                                        s->weights, p->parameters, p->average, s->norms2,
-                                        whole && a->want_dots ? s->dots : NULL, whole ? s->average : NULL),
+                       cuda_combine_all(p->main, p->pieces, c->table->pieces, device->shares[gpu].count,
+                                        s->gradients, s->weights, p->parameters, p->average, s->norms2,
+                                        c->whole && a->want_dots ? s->dots : NULL,
+                                        c->whole ? s->average : NULL),
                        "add up gradients");
 }
 
-/* Bring a GPU's figures to the host: they lie one behind the other (sums_room), and leave in one copy. */
-static enum status bring(struct device *device, int gpu, const struct combine_args *a,
-                         const struct share *share, const struct place *p, size_t segments) {
+static enum status add_up_apart(struct device *device, int gpu, const struct combining *c) {
+    const struct place *p = &c->places[gpu];
+    gpu_use(&device->gpu[gpu]);
+    if (!device->shares[gpu].count) /* more GPUs than towers */
+        return gpu_checked(device, gpu, cudaMemsetAsync(p->average, 0, c->args->average.bytes, p->main),
+                           "clear a gradient");
+    return add_up(device, gpu, c);
+}
+
+/* Tensors whose norm the GPU finds. */
+static int segments_of(const struct combining *c, int gpu) {
+    return gpu == 0 && c->args->segment_norms2 ? c->table->segment_count : 0;
+}
+
+/* Measure the average, and the GPU's share against it. Kernels alone. */
+static enum status measure(struct device *device, int gpu, const struct combining *c) {
+    const struct place *p = &c->places[gpu];
     const struct sums *s = p->sums;
+    int pieces = c->table->pieces, towers = device->shares[gpu].count, dots = c->args->want_dots ? towers : 0;
+    if (c->whole)
+        STATUS_TRY(add_up(device, gpu, c));
+    else
+        STATUS_TRY(gpu_checked(device, gpu,
+                               cuda_dots(p->main, p->pieces, pieces, dots, s->gradients, s->weights,
+                                         p->parameters, p->average, s->dots, s->average),
+                               "measure gradients"));
+    const struct cuda_sum sums[] = {
+        {.sums = s->average, .rows = 1, .out = s->average_norm2},
+        {.sums = s->norms2, .rows = towers, .out = s->tower_norms2},
+        {.sums = s->dots, .rows = dots, .out = s->tower_dots},
+        {.sums = s->average,
+         .begin = c->table->begin[gpu],
+         .rows = segments_of(c, gpu),
+         .out = s->segment_norms2},
+    };
+    return gpu_checked(device, gpu, cuda_sums(p->main, sums, sizeof sums / sizeof *sums, pieces),
+                       "add up norms");
+}
+
+/* Bring a GPU's figures to the host, with those of an update behind it (NULL: none): they lie one behind the
+ * other (sums_room), and leave in one copy. */
+static enum status bring(struct device *device, int gpu, const struct combining *c,
+                         const struct update_args *update) {
+    const struct combine_args *a = c->args;
+    const struct share *share = &device->shares[gpu];
+    const struct sums *s = c->places[gpu].sums;
     const double *first = s->average_norm2;
-    size_t count = (size_t)(s->segment_norms2 - first) + segments;
+    size_t segments = (size_t)segments_of(c, gpu);
+    const double *end = update ? s->update_norms2 + c->table->segment_count : s->segment_norms2 + segments;
     const void *staged;
-    STATUS_TRY(staging_receive(device, gpu, p->main, first, count * sizeof *first, &staged));
+    STATUS_TRY(staging_receive(device, gpu, c->places[gpu].main, first, (size_t)(end - first) * sizeof *first,
+                               &staged));
     const double *host = staged;
     for (int i = 0; i < share->count; i++) {
         int tower = share->tower[i];
@@ -126,32 +193,7 @@ static enum status bring(struct device *device, int gpu, const struct combine_ar
     if (segments)
         STATUS_TRY(deliver_later(device, a->segment_norms2, host + (s->segment_norms2 - first),
                                  segments * sizeof *host));
-    return STATUS_OK;
-}
-
-/* Measure the average, and the GPU's share against it (`whole`: add_up did). `brings`: this GPU's figures are
- * wanted on the host. */
-static enum status measure(struct device *device, int gpu, const struct combine_args *a,
-                           const struct table *table, const struct share *share, const struct place *p,
-                           bool whole, bool brings) {
-    struct sums *s = p->sums;
-    int pieces = table->pieces, dots = a->want_dots ? share->count : 0;
-    int segments = gpu == 0 && a->segment_norms2 ? table->segment_count : 0;
-    gpu_use(&device->gpu[gpu]);
-    if (!whole)
-        STATUS_TRY(gpu_checked(device, gpu,
-                               cuda_dots(p->main, p->pieces, pieces, dots, s->gradients, s->weights,
-                                         p->parameters, p->average, s->dots, s->average),
-                               "measure gradients"));
-    const struct cuda_sum sums[] = {
-        {.sums = s->average, .rows = 1, .out = s->average_norm2},
-        {.sums = s->norms2, .rows = share->count, .out = s->tower_norms2},
-        {.sums = s->dots, .rows = dots, .out = s->tower_dots},
-        {.sums = s->average, .begin = table->begin[gpu], .rows = segments, .out = s->segment_norms2},
-    };
-    STATUS_TRY(gpu_checked(device, gpu, cuda_sums(p->main, sums, sizeof sums / sizeof *sums, pieces),
-                           "add up norms"));
-    return brings ? bring(device, gpu, a, share, p, (size_t)segments) : STATUS_OK;
+    return update ? update_deliver(device, gpu, update, host + (s->parameter_norms2 - first)) : STATUS_OK;
 }
 
 /* Every tower's gradient on every GPU: the shares become all towers, in order. */
@@ -192,34 +234,45 @@ static enum status gather(struct device *device, const struct combine_args *a, s
     return STATUS_OK;
 }
 
-static enum status combine(struct device *device, const struct combine_args *a) {
-    const struct table *table;
-    struct place places[DEVICE_GROUP_MAX];
+/* All that comes before the average is measured; the GPUs are joined. */
+static enum status begin(struct device *device, const struct combine_args *a, struct combining *c) {
     struct share *shares = device->shares;
-    bool gathers = device->count > 1 && device->options.deterministic, whole = false;
+    c->args = a;
+    c->gathers = device->count > 1 && device->options.deterministic;
     STATUS_TRY(check(device, a));
-    STATUS_TRY(table_get(device, a->segments, a->segment_count, &table));
+    STATUS_TRY(table_get(device, a->segments, a->segment_count, &c->table));
     memset(a->norms2, 0, (size_t)a->towers * sizeof *a->norms2); /* of towers with weight 0 */
     if (a->want_dots)
         memset(a->dots, 0, (size_t)a->towers * sizeof *a->dots);
     for (int g = 0; g < device->count; g++) {
         STATUS_TRY(take_share(device, g, a, &shares[g]));
-        STATUS_TRY(sums_room(device, g, table, gathers ? a->towers : shares[g].count));
-        STATUS_TRY(find_place(device, g, a, table, gathers || shares[g].count, &places[g]));
+        STATUS_TRY(sums_room(device, g, c->table, c->gathers ? a->towers : shares[g].count));
+        STATUS_TRY(find_place(device, g, a, c->table, c->gathers || shares[g].count, &c->places[g]));
     }
-    if (gathers)
-        STATUS_TRY(gather(device, a, shares, places));
-    whole = (device->count == 1 || gathers) && shares[0].count > 0;
-    for (int g = 0; g < device->count; g++)
-        STATUS_TRY(add_up(device, g, a, table, &shares[g], &places[g], whole));
-    if (device->count > 1 && !gathers) {
-        float *averages[DEVICE_GROUP_MAX];
-        for (int g = 0; g < device->count; g++)
-            averages[g] = places[g].average;
-        STATUS_TRY(collective_sum(device, averages, a->average.bytes / sizeof(float)));
-    }
+    if (c->gathers)
+        STATUS_TRY(gather(device, a, shares, c->places));
+    c->whole = (device->count == 1 || c->gathers) && shares[0].count > 0;
     for (int g = 0; g < device->count; g++) {
-        STATUS_TRY(measure(device, g, a, table, &shares[g], &places[g], whole, !gathers || g == 0));
+        STATUS_TRY(send_share(device, g, &shares[g], &c->places[g]));
+        if (!c->whole)
+            STATUS_TRY(add_up_apart(device, g, c));
+    }
+    if (device->count == 1 || c->gathers)
+        return STATUS_OK;
+    float *averages[DEVICE_GROUP_MAX];
+    for (int g = 0; g < device->count; g++)
+        averages[g] = c->places[g].average;
+    return collective_sum(device, averages, a->average.bytes / sizeof(float));
+}
+
+static enum status combine(struct device *device, const struct combine_args *a) {
+    struct combining c;
+    STATUS_TRY(begin(device, a, &c));
+    for (int g = 0; g < device->count; g++) {
+        gpu_use(&device->gpu[g]);
+        STATUS_TRY(measure(device, g, &c));
+        if (!c.gathers || g == 0)
+            STATUS_TRY(bring(device, g, &c, NULL));
         STATUS_TRY(gpu_leave(device, g));
     }
     return STATUS_OK;
@@ -228,4 +281,56 @@ static enum status combine(struct device *device, const struct combine_args *a) 
 enum status cuda_combine_towers(struct device *device, const struct combine_args *a) {
     int before = deliveries(device);
     return deliver_or_forget(device, before, combine(device, a));
+}
+
+/* ---- with an update behind it */
+
+struct finish {
+    const struct combining *combining;
+    struct update_place update;
+    int gpu;
+};
+
+static enum status queue_finish(void *context, struct stream *stream) {
+    const struct finish *f = context;
+    STATUS_TRY(measure(stream->device, f->gpu, f->combining));
+    return update_queue(stream->device, f->gpu, f->combining->table, &f->update);
+}
+
+static struct graph_key key_of(const struct device *device, const struct finish *f) {
+    const struct combining *c = f->combining;
+    const struct place *p = &c->places[f->gpu];
+    return (struct graph_key){
+        .pointer = {p->pieces, c->table->begin[f->gpu], p->parameters, p->average, f->update.parameters,
+                    f->update.velocity, f->update.shadow, p->sums->memory},
+        .number = {c->table->pieces, c->table->segment_count, device->shares[f->gpu].count,
+                   c->whole + 2 * c->args->want_dots + 4 * (segments_of(c, f->gpu) > 0)},
+    };
+}
+
+static enum status combine_update(struct device *device, const struct combine_args *a,
+                                  const struct update_args *u) {
+    struct combining c;
+    if (u->average.data != a->average.data || u->parameters.bytes != a->average.bytes ||
+        u->segment_count != a->segment_count)
+        return status_fail(STATUS_INTERNAL, "an update by another gradient than the average before it");
+    STATUS_TRY(begin(device, a, &c));
+    for (int g = 0; g < device->count; g++) {
+        struct stream *main = &device->gpu[g].main;
+        struct finish finish = {.combining = &c, .gpu = g};
+        gpu_use(&device->gpu[g]);
+        STATUS_TRY(update_begin(device, g, u, &finish.update));
+        struct graph_key key = key_of(device, &finish);
+        STATUS_TRY(graph_run(main, &key, queue_finish, &finish));
+        if (!c.gathers || g == 0)
+            STATUS_TRY(bring(device, g, &c, g == 0 ? u : NULL));
+        STATUS_TRY(gpu_leave(device, g));
+    }
+    return STATUS_OK;
+}
+
+enum status cuda_combine_update(struct device *device, const struct combine_args *a,
+                                const struct update_args *u) {
+    int before = deliveries(device);
+    return deliver_or_forget(device, before, combine_update(device, a, u));
 }

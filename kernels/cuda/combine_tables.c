@@ -182,7 +182,8 @@ enum status sums_room(struct device *device, int gpu, const struct table *table,
     double *old = s->memory;
     s->memory = NULL;
     STATUS_TRY(again(device, gpu, old,
-                     ((2 * towers + 2) * pieces + 1 + 2 * towers + 2 * segments) * sizeof(double), &at));
+                     ((2 * towers + 2) * pieces + 1 + 2 * towers + 3 * segments) * sizeof(double), &at));
+    graphs_forget(device, &device->gpu[gpu].main); /* the old memory is in them */
     s->memory = s->norms2 = at;
     s->dots = s->norms2 + towers * pieces;
     s->average = s->dots + towers * pieces;
@@ -191,7 +192,8 @@ enum status sums_room(struct device *device, int gpu, const struct table *table,
     s->tower_norms2 = s->average_norm2 + 1;
     s->tower_dots = s->tower_norms2 + towers;
     s->segment_norms2 = s->tower_dots + towers;
-    s->segment_others = s->segment_norms2 + segments;
+    s->parameter_norms2 = s->segment_norms2 + segments;
+    s->update_norms2 = s->parameter_norms2 + segments;
     s->rows = towers;
     s->pieces = pieces;
     s->segments = segments;

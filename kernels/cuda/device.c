@@ -42,7 +42,7 @@ static void device_close(struct device *device) {
     if (!device)
         return;
     collective_close(device);
-    graphs_forget(device);
+    graphs_forget(device, NULL);
     for (int w = 0; w < device->count * WORKERS_PER_GPU; w++)
         stream_close(&device->worker[w]);
     tables_close(device);
@@ -245,6 +245,7 @@ static const struct device_ops operations = {
     .repeat = cuda_repeat,
     .combine = cuda_combine_towers,
     .update = cuda_update_parameters,
+    .combine_update = cuda_combine_update,
     .each = device_each,
     .workers = device_workers,
     .poll = device_poll,

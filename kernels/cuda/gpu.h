@@ -38,12 +38,13 @@ struct table; /* combine_tables.c: the pieces of the flat buffers, on every GPU 
 
 /* Sums of pieces and results on one GPU; made as large as they have to be. */
 struct sums {
-    double *memory;                          /* all of these: */
-    double *norms2, *dots;                   /* [rows][pieces] by tower */
-    double *average, *other;                 /* [pieces] */
-    double *average_norm2;                   /* [1] of the last combine() */
-    double *tower_norms2, *tower_dots;       /* [rows] */
-    double *segment_norms2, *segment_others; /* [segments] */
+    double *memory;                           /* all of these: */
+    double *norms2, *dots;                    /* [rows][pieces] by tower */
+    double *average, *other;                  /* [pieces] */
+    double *average_norm2;                    /* [1] of the last combine() */
+    double *tower_norms2, *tower_dots;        /* [rows] */
+    double *segment_norms2;                   /* [segments] of the average */
+    double *parameter_norms2, *update_norms2; /* [segments] of the last update(): the last of the memory */
     size_t rows, pieces, segments;
     char *fixed;                         /* all of these: */
     const float **gradients;             /* [COMBINE_MAX_TOWERS] addresses on the GPU */
@@ -174,8 +175,8 @@ enum status staging_receive(struct device *device, int gpu, cudaStream_t stream,
 /* `bytes` bytes of page-locked memory are to be copied to `to` once the generation at work is done. */
 enum status deliver_later(struct device *device, void *to, const void *from, size_t bytes);
 
-/* How many of those there are, and the status of a call that began when there were `before`. When it failed its
- * own are forgotten: the caller's memory may be gone by then. */
+/* How many of those there are, and the status of a call that began when there were `before`. When it failed
+ * its own are forgotten: the caller's memory may be gone by then. */
 int deliveries(const struct device *device);
 enum status deliver_or_forget(struct device *device, int before, enum status status);
 
@@ -240,16 +241,45 @@ void sums_close(struct device *device, int gpu);
 enum status combine_open(struct device *device);
 enum status cuda_combine_towers(struct device *device, const struct combine_args *args);
 enum status cuda_update_parameters(struct device *device, const struct update_args *args);
+enum status cuda_combine_update(struct device *device, const struct combine_args *combine,
+                                const struct update_args *update);
+
+/* What an update works on on one GPU. */
+struct update_place {
+    float *parameters, *average, *velocity, *shadow;
+};
+
+/* Find it, and send the scalars; the GPU is joined and has room for sums. */
+enum status update_begin(struct device *device, int gpu, const struct update_args *args,
+                         struct update_place *out);
+
+/* Queue its kernels on the main stream, and nothing else. */
+enum status update_queue(struct device *device, int gpu, const struct table *table,
+                         const struct update_place *place);
+
+/* Its figures are to be delivered from `host`, a copy of what begins at sums.parameter_norms2. */
+enum status update_deliver(struct device *device, int gpu, const struct update_args *args,
+                           const double *host);
 
 /* ---- graphs.c */
+
+/* What work is made of; zeroed where a place is not used. Equal keys, equal work. */
+struct graph_key {
+    const void *pointer[8];
+    int number[4];
+};
+
+/* Do the work, which launches kernels on the stream and does nothing else; as a graph from the second time
+ * on. The stream is ready for it: joined, or in use. */
+enum status graph_run(struct stream *stream, const struct graph_key *key, repeat_work *work, void *context);
 
 enum status cuda_repeat(struct stream *stream, const struct repeat *repeat, repeat_work *work, void *context);
 
 /* Where the labels will be, on the GPU, whenever the graph is launched. */
 const int32_t *graph_labels(const struct graph *graph);
 
-/* A buffer or plan goes. */
-void graphs_forget(struct device *device);
+/* A buffer or plan goes, or memory that only graphs of that stream know (NULL: of all). */
+void graphs_forget(struct device *device, const struct stream *stream);
 
 /* ---- collective.c: between the GPUs. The caller has joined the main streams. */
 

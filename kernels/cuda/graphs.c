@@ -10,16 +10,16 @@
 struct graph {
     struct graph *next;
     const struct stream *stream;
-    const void *key[REPEAT_KEYS];
+    struct graph_key key;
+    bool refused; /* it could not be captured: kernel by kernel for good */
     int images;
-    bool refused;    /* it could not be captured: kernel by kernel for good */
-    int32_t *labels; /* [images] on the GPU */
+    int32_t *labels; /* [images] on the GPU; NULL: it has none */
     cudaGraphExec_t ready;
 };
 
-static struct graph *find(struct device *device, const struct stream *stream, const struct repeat *r) {
+static struct graph *find(struct device *device, const struct stream *stream, const struct graph_key *key) {
     for (struct graph *g = device->graphs; g; g = g->next)
-        if (g->stream == stream && g->images == r->images && !memcmp(g->key, r->key, sizeof g->key))
+        if (g->stream == stream && !memcmp(&g->key, key, sizeof *key))
             return g;
     return NULL;
 }
@@ -33,10 +33,14 @@ static void graph_free(struct device *device, struct graph *g) {
     free(g);
 }
 
-void graphs_forget(struct device *device) {
-    while (device->graphs) {
-        struct graph *g = device->graphs;
-        device->graphs = g->next;
+void graphs_forget(struct device *device, const struct stream *stream) {
+    for (struct graph **at = &device->graphs; *at;) {
+        struct graph *g = *at;
+        if (stream && g->stream != stream) {
+            at = &g->next;
+            continue;
+        }
+        *at = g->next;
         graph_free(device, g);
     }
 }
@@ -47,6 +51,8 @@ const int32_t *graph_labels(const struct graph *g) {
 
 static enum status make_labels(struct device *device, int gpu, struct graph *g) {
     void *there = NULL;
+    if (!g->images)
+        return STATUS_OK;
     STATUS_TRY(gpu_checked(device, gpu, cudaMalloc(&there, (size_t)g->images * sizeof *g->labels),
                            "make room for labels"));
     g->labels = there;
@@ -59,7 +65,6 @@ static enum status capture(struct stream *stream, struct graph *g, repeat_work *
     struct device *device = stream->device;
     cudaGraph_t graph = NULL;
     *captured = false;
-    STATUS_TRY(worker_use(stream));
     if (make_labels(device, stream->gpu, g) == STATUS_NO_MEMORY) /* it does without */
         return STATUS_OK;
     if (cudaStreamBeginCapture(stream->handle, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
@@ -79,34 +84,59 @@ static enum status capture(struct stream *stream, struct graph *g, repeat_work *
     return *device->failure ? device_failed(device) : STATUS_OK;
 }
 
-static enum status launch(struct stream *stream, struct graph *g, const int32_t *labels) {
+static struct graph *graph_new(struct device *device, const struct stream *stream,
+                               const struct graph_key *key, int images) {
+    struct graph *g = calloc(1, sizeof *g);
+    if (!g) /* kernel by kernel, then */
+        return NULL;
+    *g = (struct graph){.next = device->graphs, .stream = stream, .key = *key, .images = images};
+    device->graphs = g;
+    return g;
+}
+
+/* The graph to launch; *out NULL: the work is to be done kernel by kernel this time. */
+static enum status graph_get(struct stream *stream, const struct graph_key *key, int images,
+                             repeat_work *work, void *context, struct graph **out) {
     struct device *device = stream->device;
-    STATUS_TRY(worker_use(stream));
-    STATUS_TRY(staging_send(device, stream->gpu, stream->handle, g->labels, labels,
-                            (size_t)g->images * sizeof *labels));
-    return gpu_checked(device, stream->gpu, cudaGraphLaunch(g->ready, stream->handle), "launch a graph");
+    struct graph *g = find(device, stream, key);
+    bool captured = false;
+    *out = NULL;
+    if (!g)
+        (void)graph_new(device, stream, key, images); /* the first time */
+    if (!g || g->refused)
+        return STATUS_OK;
+    if (!g->ready) {
+        STATUS_TRY(capture(stream, g, work, context, &captured));
+        g->refused = !captured;
+    }
+    *out = g->ready ? g : NULL;
+    return STATUS_OK;
+}
+
+static enum status launch(struct stream *stream, struct graph *g) {
+    return gpu_checked(stream->device, stream->gpu, cudaGraphLaunch(g->ready, stream->handle),
+                       "launch a graph");
+}
+
+enum status graph_run(struct stream *stream, const struct graph_key *key, repeat_work *work, void *context) {
+    struct graph *g = NULL;
+    if (!stream->device->options.eager)
+        STATUS_TRY(graph_get(stream, key, 0, work, context, &g));
+    return g ? launch(stream, g) : work(context, stream);
 }
 
 enum status cuda_repeat(struct stream *stream, const struct repeat *r, repeat_work *work, void *context) {
     struct device *device = stream->device;
-    struct graph *g = device->options.eager ? NULL : find(device, stream, r);
-    if (device->options.eager || (g && g->refused))
+    struct graph_key key = {.number = {r->images}};
+    struct graph *g;
+    if (device->options.eager)
         return work(context, stream);
-    if (!g) { /* the first time */
-        g = calloc(1, sizeof *g);
-        if (g) {
-            *g = (struct graph){.next = device->graphs, .stream = stream, .images = r->images};
-            memcpy(g->key, r->key, sizeof g->key);
-            device->graphs = g;
-        }
+    memcpy(key.pointer, r->key, sizeof r->key);
+    STATUS_TRY(worker_use(stream));
+    STATUS_TRY(graph_get(stream, &key, r->images, work, context, &g));
+    if (!g)
         return work(context, stream);
-    }
-    if (!g->ready) {
-        bool captured;
-        STATUS_TRY(capture(stream, g, work, context, &captured));
-        g->refused = !captured;
-        if (!captured)
-            return work(context, stream);
-    }
-    return launch(stream, g, r->labels);
+    STATUS_TRY(staging_send(device, stream->gpu, stream->handle, g->labels, r->labels,
+                            (size_t)g->images * sizeof *r->labels));
+    return launch(stream, g);
 }

@@ -110,7 +110,7 @@ void memory_free(struct device *device, struct span span) {
     int at = span.data ? blocks_before(device, span.data) - 1 : -1;
     if (at < 0 || known_base(&device->blocks[at]) != span.data)
         return;
-    graphs_forget(device);
+    graphs_forget(device, NULL);
     release(device, &device->blocks[at]);
     device->block_count--;
     memmove(device->blocks + at, device->blocks + at + 1,

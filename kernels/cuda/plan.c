@@ -215,7 +215,7 @@ const struct plan_info *cuda_plan_info(const struct plan *plan) {
 void cuda_plan_free(struct plan *plan) {
     if (!plan)
         return;
-    graphs_forget(plan->device);
+    graphs_forget(plan->device, NULL);
     for (int g = 0; g < plan->device->count; g++)
         if (plan->conv[g]) {
             gpu_use(&plan->device->gpu[g]);

@@ -2,52 +2,63 @@
  * GPU where a tower's own parameters lie. */
 #include "kernels/cuda/gpu.h"
 
-/* The norms of the tensors and of their changes; both lie one behind the other (sums_room). */
-static enum status bring(struct device *device, int gpu, cudaStream_t main, const struct update_args *a,
-                         const struct table *table) {
-    struct sums *s = &device->gpu[gpu].sums;
-    const double *first = s->segment_norms2;
-    size_t bytes = (size_t)table->segment_count * sizeof *first;
-    const struct cuda_sum sums[] = {
-        {s->average, table->begin[gpu], table->segment_count, s->segment_norms2},
-        {s->other, table->begin[gpu], table->segment_count, s->segment_others},
-    };
-    const void *staged;
-    STATUS_TRY(gpu_checked(device, gpu, cuda_sums(main, sums, 2, table->pieces), "add up norms"));
-    STATUS_TRY(staging_receive(device, gpu, main, first,
-                               (size_t)(s->segment_others - first) * sizeof *first + bytes, &staged));
-    const double *host = staged;
-    STATUS_TRY(deliver_later(device, a->parameter_norms2, host, bytes));
-    return deliver_later(device, a->update_norms2, host + (s->segment_others - first), bytes);
+static enum status place_of(const struct device *device, int gpu, struct span span, size_t bytes,
+                            const char *what, float **out) {
+    void *at;
+    STATUS_TRY(memory_local(device, gpu, span, bytes, what, &at));
+    *out = at;
+    return STATUS_OK;
 }
 
-static enum status update_on(struct device *device, int gpu, const struct update_args *a,
-                             const struct table *table, bool brings) {
-    struct sums *s = &device->gpu[gpu].sums;
+enum status update_begin(struct device *device, int gpu, const struct update_args *a,
+                         struct update_place *out) {
+    struct gpu *g = &device->gpu[gpu];
     const size_t bytes = a->parameters.bytes;
-    void *parameters, *average, *velocity, *shadow;
-    cudaStream_t main;
-    STATUS_TRY(sums_room(device, gpu, table, 0));
-    STATUS_TRY(memory_local(device, gpu, a->parameters, bytes, "the parameters", &parameters));
-    STATUS_TRY(memory_local(device, gpu, a->average, bytes, "the averaged gradient", &average));
+    STATUS_TRY(place_of(device, gpu, a->parameters, bytes, "the parameters", &out->parameters));
+    STATUS_TRY(place_of(device, gpu, a->average, bytes, "the averaged gradient", &out->average));
     STATUS_TRY(
-        memory_local(device, gpu, a->velocity, a->velocity.data ? bytes : 0, "the momentum", &velocity));
+        place_of(device, gpu, a->velocity, a->velocity.data ? bytes : 0, "the momentum", &out->velocity));
     STATUS_TRY(
-        memory_local(device, gpu, a->shadow, a->shadow.data ? bytes : 0, "the moving average", &shadow));
+        place_of(device, gpu, a->shadow, a->shadow.data ? bytes : 0, "the moving average", &out->shadow));
     const struct cuda_update_scalars scalars = {.learning_rate = a->learning_rate,
                                                 .momentum = a->momentum,
                                                 .gradient_scale = a->gradient_scale,
                                                 .ema_decay = a->ema_decay,
                                                 .clip_norm = a->clip_norm,
                                                 .guard = a->guard};
-    STATUS_TRY(gpu_join(device, gpu, &main));
-    STATUS_TRY(staging_send(device, gpu, main, s->scalars, &scalars, sizeof scalars));
-    cudaError_t error = cuda_update(main, table->piece[gpu], table->pieces, s->scalars, s->average_norm2,
-                                    s->held, average, parameters, velocity, shadow, s->average, s->other);
-    STATUS_TRY(gpu_checked(device, gpu, error, "update the parameters"));
-    if (brings)
-        STATUS_TRY(bring(device, gpu, main, a, table));
-    return gpu_leave(device, gpu);
+    return staging_send(device, gpu, g->main.handle, g->sums.scalars, &scalars, sizeof scalars);
+}
+
+enum status update_queue(struct device *device, int gpu, const struct table *table,
+                         const struct update_place *p) {
+    struct sums *s = &device->gpu[gpu].sums;
+    cudaStream_t main = device->gpu[gpu].main.handle;
+    const struct cuda_sum sums[] = {
+        {s->average, table->begin[gpu], table->segment_count, s->parameter_norms2},
+        {s->other, table->begin[gpu], table->segment_count, s->update_norms2},
+    };
+    STATUS_TRY(
+        gpu_checked(device, gpu,
+                    cuda_update(main, table->piece[gpu], table->pieces, s->scalars, s->average_norm2, s->held,
+                                p->average, p->parameters, p->velocity, p->shadow, s->average, s->other),
+                    "update the parameters"));
+    return gpu_checked(device, gpu, cuda_sums(main, sums, 2, table->pieces), "add up norms");
+}
+
+enum status update_deliver(struct device *device, int gpu, const struct update_args *a, const double *host) {
+    const struct sums *s = &device->gpu[gpu].sums;
+    size_t bytes = (size_t)a->segment_count * sizeof *host;
+    STATUS_TRY(deliver_later(device, a->parameter_norms2, host, bytes));
+    return deliver_later(device, a->update_norms2, host + (s->update_norms2 - s->parameter_norms2), bytes);
+}
+
+static enum status bring(struct device *device, int gpu, const struct update_args *a) {
+    const struct gpu *g = &device->gpu[gpu];
+    const double *first = g->sums.parameter_norms2;
+    size_t count = (size_t)(g->sums.update_norms2 - first) + (size_t)a->segment_count;
+    const void *staged;
+    STATUS_TRY(staging_receive(device, gpu, g->main.handle, first, count * sizeof *first, &staged));
+    return update_deliver(device, gpu, a, staged);
 }
 
 static enum status update(struct device *device, const struct update_args *a) {
@@ -60,11 +71,20 @@ static enum status update(struct device *device, const struct update_args *a) {
         if (a->segments[s].offset + a->segments[s].count > a->parameters.bytes / sizeof(float))
             return status_fail(STATUS_INTERNAL, "tensor %d reaches beyond the parameters", s);
     STATUS_TRY(table_get(device, a->segments, a->segment_count, &table));
-    for (int g = 0; g < device->count; g++)
-        if (where.base[g]) {
-            STATUS_TRY(update_on(device, g, a, table, !brought));
-            brought = true;
-        }
+    for (int g = 0; g < device->count; g++) {
+        struct update_place place;
+        cudaStream_t main;
+        if (!where.base[g])
+            continue;
+        STATUS_TRY(sums_room(device, g, table, 0));
+        STATUS_TRY(gpu_join(device, g, &main));
+        STATUS_TRY(update_begin(device, g, a, &place));
+        STATUS_TRY(update_queue(device, g, table, &place));
+        if (!brought)
+            STATUS_TRY(bring(device, g, a));
+        brought = true;
+        STATUS_TRY(gpu_leave(device, g));
+    }
     return STATUS_OK;
 }
 
