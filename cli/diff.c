@@ -36,7 +36,8 @@ static int print_help(void) {
     printf("usage: towerscope diff NAME NAME [options]\n\n"
            "Compares the records of two runs, event by event. Times, devices, users and names of runs are "
            "left out.\n"
-           "Exit code: 0 nothing differs, 1 something does. NAME is a run, its folder or an events.jsonl "
+           "Exit code: 0 nothing differs, 1 something does or can't be read. NAME is a run, its folder or an "
+           "events.jsonl "
            "file.\n\n"
            "  --steps                       only the steps, matched by number: a run that was resumed and "
            "one that was\n"
@@ -231,15 +232,22 @@ static enum status compare_steps(struct diff *diff) {
     return status;
 }
 
-static void print_end(const struct diff *diff) {
-    for (int i = 0; i < 2; i++)
-        if (record_reader_damaged(diff->readers[i]) > 0)
-            fprintf(stderr, "towerscope: %s: %lld lines can't be read\n", diff->names[i],
-                    (long long)record_reader_damaged(diff->readers[i]));
+/* Whether all of both records could be read and nothing differs. */
+static bool print_end(const struct diff *diff) {
+    bool whole = true;
+    for (int i = 0; i < 2; i++) {
+        long long lines = (long long)record_reader_damaged(diff->readers[i]);
+        if (lines > 0)
+            fprintf(stderr, "towerscope: %s: %lld line%s can't be read\n", diff->names[i], lines,
+                    lines == 1 ? "" : "s");
+        whole = whole && lines == 0;
+    }
     if (diff->differences > SHOWN)
         printf("... and %lld more differences\n", (long long)(diff->differences - SHOWN));
     if (diff->differences == 0)
-        printf("nothing differs in %lld %s\n", (long long)diff->events, diff->steps ? "steps" : "events");
+        printf("nothing differs in %s%lld %s%s\n", whole ? "" : "the ", (long long)diff->events,
+               diff->steps ? "steps" : "events", whole ? "" : " that can be read");
+    return whole && diff->differences == 0;
 }
 
 int command_diff(int argc, char **argv) {
@@ -257,13 +265,12 @@ int command_diff(int argc, char **argv) {
     if (status == STATUS_OK && diff.events == 0)
         status = status_fail(STATUS_BAD_INPUT, "%s and %s: there is nothing to compare", diff.names[0],
                              diff.names[1]);
-    if (status == STATUS_OK)
-        print_end(&diff);
+    bool same = status == STATUS_OK && print_end(&diff);
     for (int i = 0; i < 2; i++) {
         record_reader_close(diff.readers[i]);
         arena_free(&diff.arenas[i]);
     }
     if (status != STATUS_OK)
         return cli_fail(status);
-    return diff.differences ? EXIT_FAILED : EXIT_DONE;
+    return same ? EXIT_DONE : EXIT_FAILED;
 }

@@ -17,6 +17,7 @@
 struct listing {
     struct run_summary *runs;
     int count, room;
+    int unread; /* runs that are not listed, which is told */
 };
 
 static int print_help(void) {
@@ -41,9 +42,15 @@ static enum status add(struct listing *list, const struct live_run *run) {
         list->runs = more;
         list->room = room;
     }
-    STATUS_TRY(run_summary_read(run, &list->runs[list->count]));
-    list->count++;
-    return STATUS_OK;
+    enum status status = run_summary_read(run, &list->runs[list->count]);
+    if (status == STATUS_OK) {
+        list->count++;
+    } else if (status != STATUS_NO_MEMORY) { /* one run that can't be read hides no other */
+        cli_fail(status);
+        list->unread++;
+        status = STATUS_OK;
+    }
+    return status;
 }
 
 /* A run's folder has a record or a lock. */
@@ -103,6 +110,8 @@ static int by_life(const void *a, const void *b) {
 }
 
 static void print_table(const struct listing *list) {
+    if (list->count == 0 && list->unread)
+        return;
     if (list->count == 0) {
         fprintf(stderr, "no runs; `towerscope run` starts one\n");
         return;
@@ -157,5 +166,7 @@ int command_ls(int argc, char **argv) {
         print_table(&list);
     free(text);
     free(list.runs);
-    return status == STATUS_OK ? EXIT_DONE : cli_fail(status);
+    if (status != STATUS_OK)
+        return cli_fail(status);
+    return list.unread ? EXIT_FAILED : EXIT_DONE;
 }
