@@ -18,7 +18,7 @@ static const double LONGEST_GAP = 2;
 
 #define THE_END INT64_MAX /* as a step to go to */
 
-enum { COPIES = 256 }; /* when there are more, every other one goes */
+enum { COPIES = 128 }; /* when there are more, every other one goes */
 
 struct entry {
     int64_t offset; /* where the event's line begins */
