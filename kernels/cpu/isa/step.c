@@ -48,8 +48,12 @@ INLINE_STEP double sum_lanes(const doubles *lanes) {
     return sum;
 }
 
-/* Towers whose gradients are read side by side: as many streams as a processor foresees well. */
+/* Towers whose gradients are read side by side: as many as there are registers for three vectors of each. */
+#if defined(ISA_avx512)
+enum { ABREAST = 8 };
+#else
 enum { ABREAST = 4 };
+#endif
 
 struct abreast {
     int count, tower[ABREAST];
@@ -81,7 +85,7 @@ INLINE_STEP void add_n(struct abreast *t, const int n, const bool last, const bo
         doubles w, a, s = *(const doubles_at *)(b->sum + i);
         widen(&w, b->p + i);
         w *= b->decay;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int k = 0; k < n; k++) {
             widen(&total[k], t->g[k] + i);
             total[k] += w;
@@ -95,7 +99,7 @@ INLINE_STEP void add_n(struct abreast *t, const int n, const bool last, const bo
         narrow(b->average + i, &s);
         widen(&a, b->average + i);
         average_norm += a * a;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int k = 0; dots && k < n; k++)
             dot[k] += total[k] * a;
     }
@@ -128,7 +132,7 @@ static void dot_earlier(struct abreast *t, const struct combine_block *b) {
         widen(&w, b->p + i);
         widen(&a, b->average + i);
         w *= b->decay;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int k = 0; k < ABREAST; k++) {
             doubles total;
             widen(&total, t->g[k] + i);
@@ -142,24 +146,26 @@ static void dot_earlier(struct abreast *t, const struct combine_block *b) {
             t->dot[k] += (t->g[k][i] + b->decay * b->p[i]) * b->average[i];
 }
 
+/* Each number of towers has code of its own, in registers. */
 INLINE_STEP void add_last(struct abreast *t, const bool dots, struct combine_block *b) {
+#define CASE(n)                                                                                              \
+    case n:                                                                                                  \
+        add_n(t, n, true, dots, b);                                                                          \
+        break;
     switch (t->count) {
-    case 4:
-        add_n(t, 4, true, dots, b);
-        break;
-    case 3:
-        add_n(t, 3, true, dots, b);
-        break;
-    case 2:
-        add_n(t, 2, true, dots, b);
-        break;
-    case 1:
-        add_n(t, 1, true, dots, b);
-        break;
-    default: /* none has a weight */
-        add_n(t, 0, true, dots, b);
-        break;
+        CASE(0) /* none has a weight */
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+#if defined(ISA_avx512)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
+#endif
     }
+#undef CASE
 }
 
 /* The next towers from *next on that have a weight; false when there are none. */
