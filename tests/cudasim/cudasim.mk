@@ -1,9 +1,9 @@
 # The kernels of kernels/cuda as C++ (cudasim.h), for checks where there is no GPU. SIM_KERNEL_OBJ: to be linked with
 # -lstdc++. Wanted: the toolkit's headers (kernels/cuda/cuda.mk finds them) and g++; without them the tests say so.
 
-SIM_MISSING := $(if $(filter %/cuda_runtime_api.h,$(cuda_headers)),,the headers of the CUDA toolkit (CUDA_HOME)) \
-    $(if $(shell $(CXX) -dumpversion 2>/dev/null),,a C++ compiler (CXX))
-SIM_MISSING := $(strip $(SIM_MISSING))
+SIM_NO_HEADERS := $(if $(filter %/cuda_runtime_api.h,$(cuda_headers)),,the headers of the CUDA toolkit (CUDA_HOME))
+SIM_NO_CXX := $(if $(shell $(CXX) -dumpversion 2>/dev/null),,a C++ compiler (CXX))
+SIM_MISSING := $(strip $(SIM_NO_HEADERS)$(if $(SIM_NO_HEADERS),$(if $(SIM_NO_CXX),$(comma)))$(if $(SIM_NO_CXX), $(SIM_NO_CXX)))
 SIM_CXXFLAGS := -std=c++17 -Wall -Wextra -Wshadow -Wno-unknown-pragmas $(if $(filter 1,$(WERROR)),-Werror) $(SANFLAGS) \
     -O2 -g -fPIC -fvisibility=hidden -MMD -MP -pthread -I. -D_GNU_SOURCE $(CUDA_INCLUDES)
 SIM_KERNEL_OBJ := $(patsubst %.cu,$(B)/sim/%.cu.o,$(wildcard kernels/cuda/*.cu)) $(B)/sim/tests/cudasim/cudasim.o

@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 int64_t process_memory(pid_t pid) {
@@ -57,4 +59,12 @@ double process_thread_seconds(pid_t pid, const char *name) {
     if (list)
         closedir(list);
     return seconds;
+}
+
+int process_shell(const char *folder, const char *format, va_list arguments) {
+    char command[2000];
+    int length = snprintf(command, sizeof command, "cd '%s'; ", folder);
+    vsnprintf(command + length, sizeof command - (size_t)length, format, arguments);
+    int status = system(command);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }

@@ -2,6 +2,7 @@
 #ifndef TOWERSCOPE_TESTS_SUPPORT_PROCESS_H
 #define TOWERSCOPE_TESTS_SUPPORT_PROCESS_H
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -13,5 +14,10 @@ int process_descriptors(pid_t pid);
 
 /* Processor time of the thread of that name, in seconds. */
 double process_thread_seconds(pid_t pid, const char *name);
+
+/* Run a command of the shell in a folder (2,000 bytes together at most); its exit code, 128: a signal ended
+ * it. */
+int process_shell(const char *folder, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
 
 #endif

@@ -1,4 +1,10 @@
-# Small data sets for the trials, made with the shell's own means. To be sourced.
+# How a trial fails, and small data sets for it, made with the shell's own means. To be sourced.
+
+bad=0 # the exit code
+fail() {
+    echo "FAIL: $*"
+    bad=1
+}
 
 # Whole numbers as big-endian 32-bit words.
 be32() {

@@ -45,14 +45,11 @@ static uint32_t below(uint32_t n) {
 
 static int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int shell(const char *format, ...) {
-    char command[2000];
     va_list arguments;
-    int length = snprintf(command, sizeof command, "cd %s; ", folder);
     va_start(arguments, format);
-    vsnprintf(command + length, sizeof command - (size_t)length, format, arguments);
+    int code = process_shell(folder, format, arguments);
     va_end(arguments);
-    int status = system(command);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+    return code;
 }
 
 /* ---- actions */

@@ -5,12 +5,7 @@
 set -u
 . "$SOURCE/tests/trials/fixtures.sh"
 cd "$TEST_TMP"
-bad=0
 N=200
-fail() {
-    echo "FAIL: $*"
-    bad=1
-}
 
 trains=no
 "$TOWERSCOPE" --help | grep -qE '^ +train ' && trains=yes

@@ -8,11 +8,6 @@ set -u
 . "$SOURCE/tests/trials/kill_loop.sh"
 cd "$TEST_TMP"
 export TOWERSCOPE_SAVE_SECONDS=0 # a last state that the disk does not take: not waited for
-bad=0
-fail() {
-    echo "FAIL: $*"
-    bad=1
-}
 train() { "$TOWERSCOPE" train "$@" </dev/null; }
 "$TOWERSCOPE" data make some --images 1000 >out 2>&1 || fail "data make: $(cat out)"
 small=(--data some --model softmax --lr 0.01 --batch 32 --eval-every 0)

@@ -5,11 +5,6 @@
 set -u
 . "$SOURCE/tests/trials/fixtures.sh"
 cd "$TEST_TMP"
-bad=0
-fail() {
-    echo "FAIL: $*"
-    bad=1
-}
 train() { "$TOWERSCOPE" train r --runs "$1" "${@:2}" </dev/null >out 2>err; }
 "$TOWERSCOPE" data make some --images 100 >out 2>&1 || fail "data make: $(cat out)"
 train kept --data some --model softmax --batch 32 --eval-every 0 --checkpoint-every 2 --steps 6 || fail "a run: $(cat err)"

@@ -4,11 +4,6 @@
 set -u
 . "$SOURCE/tests/trials/fixtures.sh"
 cd "$TEST_TMP"
-bad=0
-fail() {
-    echo "FAIL: $*"
-    bad=1
-}
 make_idx data 50
 run() { # NAME
     "$BUILD/towerscope-faults" train "$1" --data data --model softmax --batch 10 --steps 200 --eval-every 0 --checkpoint-every 50 --keep 9 \

@@ -16,6 +16,7 @@
 #include "engine/wire/summary.h"
 #include "tests/support/bad_client.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/process.h"
 
 static const double LIMIT = 100; /* seconds for what comes at once on a machine that has time */
 
@@ -26,14 +27,11 @@ static char folder[300];
 /* A command of the shell, in a folder of the test's own; its exit code. What it prints goes to out. */
 static int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int shell(const char *format, ...) {
-    char command[1500];
     va_list arguments;
-    int length = snprintf(command, sizeof command, "cd '%s'; ", folder);
     va_start(arguments, format);
-    vsnprintf(command + length, sizeof command - (size_t)length, format, arguments);
+    int code = process_shell(folder, format, arguments);
     va_end(arguments);
-    int status = system(command);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+    return code;
 }
 
 static int set_up(void **context) {

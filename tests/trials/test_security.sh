@@ -5,11 +5,6 @@ set -u
 . "$SOURCE/tests/trials/fixtures.sh"
 cd "$TEST_TMP"
 export TOWERSCOPE_SAVE_SECONDS=0 # a last state that can't be saved: not waited for
-bad=0
-fail() {
-    echo "FAIL: $*"
-    bad=1
-}
 make_idx data 50
 small=(--data data --model softmax --batch 10 --eval-every 0)
 harmless() { # FILE: nothing in it that a terminal obeys
