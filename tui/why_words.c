@@ -60,11 +60,11 @@ static void update_words(const struct why_step *step, char *out, size_t size) {
     format_short(norm, step->grad_norm, 3);
     if (why_step_clipped(step))
         snprintf(cut, sizeof cut, ", cut from length %s to %g", norm, step->clip_norm);
-    if (step->momentum > 0) /* formulas without blanks: no line is broken in them */
+    if (step->momentum > 0) /* without blanks: no line is broken in it */
         snprintf(formula, sizeof formula, ", v\u2190%g\u00b7v+\u1e21, w\u2190w\u2212%s\u00b7v",
                  step->momentum, lr);
     else if (step->momentum <= 0) /* known */
-        snprintf(formula, sizeof formula, ", w\u2190w\u2212%s\u00b7\u1e21", lr);
+        snprintf(formula, sizeof formula, ", w \u2190 w \u2212 %s\u00b7\u1e21", lr);
     snprintf(out, size, "one step with the %s%s%s%s%s", one ? "gradient" : "average", cut, formula,
              one ? "" : ", and all towers have the same parameters again",
              step->ema > 0 ? "; the moving average follows" : "");
