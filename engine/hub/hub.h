@@ -2,7 +2,8 @@
  * attached.
  *
  * Training never waits for a client: events go into a queue, the hub thread appends those of the record to
- * the file, then sends them on. A client that reads too slowly gets a `gap` in place of what it missed.
+ * the file, then sends them on; what is told of each step is gathered for 50 ms, so that training is not
+ * disturbed at every step. A client that reads too slowly gets a `gap` in place of what it missed.
  * Commands of clients wait in the hub until the training thread takes them at a step boundary. */
 #ifndef TOWERSCOPE_ENGINE_HUB_HUB_H
 #define TOWERSCOPE_ENGINE_HUB_HUB_H

@@ -194,6 +194,21 @@ static void live_steps_are_ten_a_second_at_most(void **context) {
     client_close(w.client);
 }
 
+/* The thread is not woken for steps that come soon after others: it looks for them by itself. */
+static void steps_soon_after_others_are_not_left_lying(void **context) {
+    (void)context;
+    struct watcher w = watch_as("console", false, false);
+    TAKE_UNTIL(&w, w.yours);
+    for (int64_t step = 1; step <= 5; step++) {
+        emit_steps(step, step, true);
+        TAKE_UNTIL(&w, w.last_seq == step);
+    }
+    emit_steps(6, 6, true);
+    assert_true(hub_flush(hub)); /* whoever waits wakes it */
+    TAKE_UNTIL(&w, w.last_seq == 6);
+    client_close(w.client);
+}
+
 static void a_slow_reader_gets_a_gap_and_loses_nothing(void **context) {
     (void)context;
     struct watcher slow = watch_as("console", false, false);
@@ -638,6 +653,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(everybody_gets_the_whole_stream),
         TEST(live_steps_are_ten_a_second_at_most),
+        TEST(steps_soon_after_others_are_not_left_lying),
         TEST(a_slow_reader_gets_a_gap_and_loses_nothing),
         TEST(commands_reach_the_trainer_and_are_answered),
         TEST(one_console_holds_control),
