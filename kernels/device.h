@@ -20,7 +20,8 @@
  * place must last until poll() said something else than STATUS_BUSY. With marks the host can queue more
  * before that: what was queued before a mark is given to it when that mark is reached.
  *
- * Forward bits of an image never depend on the other images of the batch or on their number (2 or more).
+ * Forward bits of an image never depend on the other images of the batch or on their number (2 or more); on a
+ * GPU with `deterministic`, as far as cuDNN's kernels keep to it (kernels/cuda/conv.c).
  * Sums over images, towers and parameters are made in a fixed order: the same settings give the same bytes.
  */
 #ifndef TOWERSCOPE_KERNELS_DEVICE_H

@@ -23,10 +23,21 @@ struct conv_plan {
     struct conv_plan *next; /* in the cache */
 };
 
+/* What was chosen for a layer once. */
+struct remembered {
+    struct remembered *next;
+    struct conv_request request; /* op points to `op` */
+    struct op op;
+    enum conv_pass pass;
+    bool fused;
+    struct engine_choice choice;
+};
+
 struct conv_context {
     cudaStream_t stream;
     cudnnHandle_t handle;
     struct conv_plan *plans; /* all that were made with this context */
+    struct remembered *choices;
 };
 
 /* ---- contexts */
@@ -53,6 +64,10 @@ void conv_context_free(struct conv_context *context) {
     for (struct conv_plan *plan = context->plans, *next; plan; plan = next) {
         next = plan->next;
         conv_plan_free(plan);
+    }
+    for (struct remembered *r = context->choices, *next; r; r = next) {
+        next = r->next;
+        free(r);
     }
     if (context->handle)
         (void)cudnnDestroy(context->handle);
@@ -84,8 +99,60 @@ static void chosen_free(struct chosen *c) {
     *c = (struct chosen){0};
 }
 
-static enum status choose(struct conv_context *context, const struct conv_request *request,
-                          enum conv_pass pass, bool fused, struct chosen *out) {
+static bool same_window(const struct op_window *a, const struct op_window *b) {
+    return a->kernel_h == b->kernel_h && a->kernel_w == b->kernel_w && a->stride == b->stride &&
+           a->pad_top == b->pad_top && a->pad_left == b->pad_left && a->pad_bottom == b->pad_bottom &&
+           a->pad_right == b->pad_right;
+}
+
+static bool same_shape(struct shape a, struct shape b) {
+    return a.h == b.h && a.w == b.w && a.c == b.c;
+}
+
+/* ---- the same engine for all shards of a layer
+ *
+ * An image's forward bytes must not hang on the shard it is in, and what cuDNN advises, or measuring finds,
+ * does hang on the number of images. So a layer's forward engine is chosen once, with its tiles and splits,
+ * and kept for every other number of images as long as cuDNN builds it for them. With `deterministic` it is
+ * the one that is advised for ENGINE_REFERENCE_IMAGES, for all passes, so that neither the order of plans nor
+ * a measurement decides. */
+
+static bool same_layer(const struct conv_request *a, const struct conv_request *b) {
+    return same_shape(a->op->in, b->op->in) && same_shape(a->op->out, b->op->out) &&
+           same_window(&a->op->window, &b->op->window) && a->bias == b->bias && a->relu == b->relu &&
+           a->deterministic == b->deterministic && a->precision == b->precision;
+}
+
+/* A choice made before: for the same layer, pass and (unless any will do) number of images; NULL: none. */
+static const struct remembered *recall(const struct conv_context *context, const struct conv_request *request,
+                                       enum conv_pass pass, bool fused, bool any_images) {
+    for (const struct remembered *r = context->choices; r; r = r->next)
+        if (r->pass == pass && r->fused == fused && same_layer(&r->request, request) &&
+            (any_images || r->request.images == request->images))
+            return r;
+    return NULL;
+}
+
+/* Without memory for it nothing is remembered: a matter of speed and of the last bits. */
+static void remember(struct conv_context *context, const struct conv_request *request, enum conv_pass pass,
+                     const struct chosen *chosen) {
+    struct remembered *r = malloc(sizeof *r);
+    if (!r || engine_choice_of(&chosen->engine, &r->choice) != STATUS_OK) {
+        free(r);
+        return;
+    }
+    r->request = *request;
+    r->op = *request->op;
+    r->request.op = &r->op;
+    r->pass = pass;
+    r->fused = chosen->graph.fused;
+    r->next = context->choices;
+    context->choices = r;
+}
+
+/* The best of what cuDNN has for this request. */
+static enum status choose_best(struct conv_context *context, const struct conv_request *request,
+                               enum conv_pass pass, bool fused, struct chosen *out) {
     struct engine engines[ENGINES_MAX];
     struct engine_wish wish = {.deterministic = request->deterministic,
                                .precision = request->precision,
@@ -106,6 +173,49 @@ static enum status choose(struct conv_context *context, const struct conv_reques
         chosen_free(out);
     out->used = status == STATUS_OK;
     return status;
+}
+
+/* What was chosen before, for this request. */
+static enum status choose_again(struct conv_context *context, const struct conv_request *request,
+                                const struct remembered *before, struct chosen *out) {
+    struct engine_wish wish = {.workspace_max = engines_workspace_max(request)};
+    enum status status = conv_graph_make(request, before->pass, before->fused, context->handle, &out->graph);
+    if (status == STATUS_OK)
+        status = engine_again(&out->graph, &before->choice, &wish, &out->engine);
+    if (status != STATUS_OK)
+        chosen_free(out);
+    out->used = status == STATUS_OK;
+    return status;
+}
+
+static enum status choose(struct conv_context *context, const struct conv_request *request,
+                          enum conv_pass pass, bool fused, struct chosen *out) {
+    bool any_images = request->deterministic || pass == CONV_FORWARD;
+    const struct remembered *before = recall(context, request, pass, fused, any_images);
+    if (!before && request->deterministic && request->images != ENGINE_REFERENCE_IMAGES) {
+        struct conv_request reference = *request;
+        struct chosen chosen = {0};
+        reference.images = ENGINE_REFERENCE_IMAGES;
+        STATUS_TRY(choose_best(context, &reference, pass, fused, &chosen));
+        remember(context, &reference, pass, &chosen);
+        chosen_free(&chosen);
+        before = recall(context, request, pass, fused, true);
+    }
+    if (before && choose_again(context, request, before, out) == STATUS_OK)
+        return STATUS_OK;
+    STATUS_TRY(choose_best(context, request, pass, fused, out));
+    if (!before)
+        remember(context, request, pass, out);
+    return STATUS_OK;
+}
+
+/* What another GPU of the same kind took for the same request. */
+static void remember_all(struct conv_context *context, const struct conv_plan *like) {
+    for (int i = 0; i < CONV_PASSES; i++) {
+        const struct chosen *c = &like->chosen[i];
+        if (c->used && !recall(context, &like->request, (enum conv_pass)i, c->graph.fused, false))
+            remember(context, &like->request, (enum conv_pass)i, c);
+    }
 }
 
 static enum status choose_all(struct conv_context *context, struct conv_plan *plan) {
@@ -132,25 +242,13 @@ static void lay_out(struct conv_plan *plan) {
     plan->workspace = aligned(plan->workspace);
 }
 
-static bool same_window(const struct op_window *a, const struct op_window *b) {
-    return a->kernel_h == b->kernel_h && a->kernel_w == b->kernel_w && a->stride == b->stride &&
-           a->pad_top == b->pad_top && a->pad_left == b->pad_left && a->pad_bottom == b->pad_bottom &&
-           a->pad_right == b->pad_right;
-}
-
-static bool same_shape(struct shape a, struct shape b) {
-    return a.h == b.h && a.w == b.w && a.c == b.c;
-}
-
 static bool same_request(const struct conv_request *a, const struct conv_request *b) {
-    return same_shape(a->op->in, b->op->in) && same_shape(a->op->out, b->op->out) &&
-           same_window(&a->op->window, &b->op->window) && a->images == b->images && a->bias == b->bias &&
-           a->relu == b->relu && a->training == b->training && a->input_gradient == b->input_gradient &&
-           a->deterministic == b->deterministic && a->precision == b->precision;
+    return same_layer(a, b) && a->images == b->images && a->training == b->training &&
+           a->input_gradient == b->input_gradient;
 }
 
 enum status conv_plan_new(struct conv_context *context, const struct conv_request *request,
-                          struct conv_plan **out) {
+                          const struct conv_plan *like, struct conv_plan **out) {
     for (struct conv_plan *plan = context->plans; plan; plan = plan->next)
         if (same_request(&plan->request, request)) {
             plan->users++;
@@ -164,6 +262,8 @@ enum status conv_plan_new(struct conv_context *context, const struct conv_reques
     plan->op = *request->op;
     plan->request.op = &plan->op;
     plan->users = 1;
+    if (like)
+        remember_all(context, like);
     enum status status = choose_all(context, plan);
     if (status != STATUS_OK) {
         conv_plan_free(plan);

@@ -47,10 +47,12 @@ struct conv_request {
 enum status conv_context_new(cudaStream_t stream, struct conv_context **out);
 void conv_context_free(struct conv_context *context);
 
-/* Choose engines. `context`: any of the GPU that is current; nothing may be queued on its stream. Plans of
- * equal requests on GPUs of one kind may share what was found. STATUS_UNSUPPORTED: cuDNN has no engine. */
+/* Choose engines. `context`: any of the GPU that is current; nothing may be queued on its stream. A layer's
+ * forward engine stays that of the first plan made with the context, whatever the number of images, and with
+ * `deterministic` every engine does (see conv.c). `like`: the plan of the same request on another GPU of the
+ * same kind, whose engines are taken unmeasured; or NULL. STATUS_UNSUPPORTED: cuDNN has no engine. */
 enum status conv_plan_new(struct conv_context *context, const struct conv_request *request,
-                          struct conv_plan **out);
+                          const struct conv_plan *like, struct conv_plan **out);
 void conv_plan_free(struct conv_plan *plan);
 
 /* Bytes of workspace that any call with the plan needs; 256-byte aligned. */

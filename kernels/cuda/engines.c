@@ -192,3 +192,123 @@ void engines_free(struct engine *engines, int count) {
         cudnnBackendDestroyDescriptor(engines[i].configuration);
     }
 }
+
+/* ---- the same engine again */
+
+/* Up to ENGINE_KNOBS descriptors of knobs' settings. */
+struct knobs {
+    cudnnBackendDescriptor_t made[ENGINE_KNOBS];
+    int count;
+};
+
+static void knobs_free(struct knobs *k) {
+    while (k->count)
+        cudnnBackendDestroyDescriptor(k->made[--k->count]);
+}
+
+static enum status knobs_make(struct knobs *k, int64_t count) {
+    if (count > ENGINE_KNOBS)
+        return status_fail(STATUS_UNSUPPORTED, "an engine of cuDNN has %lld knobs, more than %d",
+                           (long long)count, ENGINE_KNOBS);
+    for (; k->count < count; k->count++)
+        STATUS_TRY(cudnn_make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &k->made[k->count]));
+    return STATUS_OK;
+}
+
+static enum status read_knobs(cudnnBackendDescriptor_t configuration, struct knobs *k,
+                              struct engine_choice *out) {
+    int64_t there = 0, one = 0;
+    STATUS_TRY(cudnn_checked(cudnnBackendGetAttribute(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                                      CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &there, NULL),
+                             "count an engine's knobs"));
+    STATUS_TRY(knobs_make(k, there));
+    if (there)
+        STATUS_TRY(
+            cudnn_checked(cudnnBackendGetAttribute(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, there, &there, k->made),
+                          "list an engine's knobs"));
+    for (out->knobs = 0; out->knobs < there; out->knobs++) {
+        cudnnBackendDescriptor_t knob = k->made[out->knobs];
+        STATUS_TRY(
+            cudnn_checked(cudnnBackendGetAttribute(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                                                   CUDNN_TYPE_KNOB_TYPE, 1, &one, &out->type[out->knobs]),
+                          "read a knob"));
+        STATUS_TRY(cudnn_checked(cudnnBackendGetAttribute(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE,
+                                                          CUDNN_TYPE_INT64, 1, &one, &out->value[out->knobs]),
+                                 "read a knob"));
+    }
+    return STATUS_OK;
+}
+
+enum status engine_choice_of(const struct engine *engine, struct engine_choice *out) {
+    struct knobs knobs = {{NULL}, 0};
+    *out = (struct engine_choice){.number = engine->number};
+    enum status status = read_knobs(engine->configuration, &knobs, out);
+    knobs_free(&knobs);
+    return status;
+}
+
+static enum status set_knobs(cudnnBackendDescriptor_t configuration, struct knobs *k,
+                             const struct engine_choice *choice) {
+    STATUS_TRY(knobs_make(k, choice->knobs));
+    for (int i = 0; i < choice->knobs; i++) {
+        STATUS_TRY(cudnn_set(k->made[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
+                             &choice->type[i]));
+        STATUS_TRY(
+            cudnn_set(k->made[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &choice->value[i]));
+        STATUS_TRY(cudnn_finish(k->made[i], "set a knob"));
+    }
+    return choice->knobs ? cudnn_set(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, choice->knobs, k->made)
+                         : STATUS_OK;
+}
+
+static enum status configure(const struct conv_graph *graph, const struct engine_choice *choice,
+                             cudnnBackendDescriptor_t device, cudnnBackendDescriptor_t engine,
+                             cudnnBackendDescriptor_t configuration, struct knobs *knobs) {
+    STATUS_TRY(cudnn_set(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                         &graph->graph));
+    STATUS_TRY(cudnn_set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &choice->number));
+#if CUDNN_VERSION >= 90800
+    if (device)
+        STATUS_TRY(
+            cudnn_set(engine, CUDNN_ATTR_ENGINE_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device));
+#else
+    (void)device;
+#endif
+    STATUS_TRY(cudnn_finish(engine, "take an engine again"));
+    STATUS_TRY(
+        cudnn_set(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine));
+    STATUS_TRY(set_knobs(configuration, knobs, choice));
+    return cudnn_finish(configuration, "set an engine up again");
+}
+
+enum status engine_again(const struct conv_graph *graph, const struct engine_choice *choice,
+                         const struct engine_wish *wish, struct engine *out) {
+    cudnnBackendDescriptor_t engine = NULL, configuration = NULL;
+    struct knobs knobs = {{NULL}, 0};
+    struct notes notes = {0};
+    bool made = false;
+    enum status status = cudnn_make(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
+    if (status == STATUS_OK)
+        status = cudnn_make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configuration);
+    if (status == STATUS_OK)
+        status = configure(graph, choice, wish->device, engine, configuration, &knobs);
+    if (status == STATUS_OK)
+        status = read_notes(configuration, &notes);
+    *out = (struct engine){
+        NULL, configuration, 0, notes.number, notes.tensor_core, notes.nondeterministic, notes.compiled_now};
+    if (status == STATUS_OK)
+        status = build(graph, configuration, wish->workspace_max, out, &made);
+    knobs_free(&knobs);
+    if (engine)
+        cudnnBackendDestroyDescriptor(engine);
+    if (status == STATUS_OK && made)
+        return STATUS_OK;
+    if (configuration)
+        cudnnBackendDestroyDescriptor(configuration);
+    *out = (struct engine){0};
+    return status_fail(STATUS_UNSUPPORTED, "cuDNN's engine %lld does not do this convolution%s%s",
+                       (long long)choice->number, status == STATUS_OK ? "" : ": ",
+                       status == STATUS_OK ? "" : status_text());
+}

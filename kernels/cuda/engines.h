@@ -6,6 +6,9 @@
 
 enum { ENGINES_MAX = 8 };
 
+/* With --deterministic a layer's engines are those for so many images, whatever the shard. */
+enum { ENGINE_REFERENCE_IMAGES = 128 };
+
 struct engine {
     cudnnBackendDescriptor_t plan, configuration; /* ready to be executed; what it was made from */
     size_t workspace;
@@ -31,5 +34,22 @@ size_t engines_workspace_max(const struct conv_request *request);
 enum status engines_find(const struct conv_graph *graph, const struct engine_wish *wish,
                          struct engine engines[ENGINES_MAX], int *count);
 void engines_free(struct engine *engines, int count);
+
+/* What makes an engine the same kernel for another number of images: its number, and how its knobs are set
+ * (tiles, splits of sums). */
+#define ENGINE_KNOBS 48
+struct engine_choice {
+    int64_t number;
+    int knobs;
+    cudnnBackendKnobType_t type[ENGINE_KNOBS];
+    int64_t value[ENGINE_KNOBS];
+};
+
+enum status engine_choice_of(const struct engine *engine, struct engine_choice *out);
+
+/* The chosen engine for a graph. Of the wish `workspace_max` and `device` are read. STATUS_UNSUPPORTED: it
+ * does not do this graph, or wants more memory. Free with engines_free. */
+enum status engine_again(const struct conv_graph *graph, const struct engine_choice *choice,
+                         const struct engine_wish *wish, struct engine *out);
 
 #endif

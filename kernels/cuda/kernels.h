@@ -94,6 +94,11 @@ cudaError_t cuda_lrn_pool_relu_backward(cudaStream_t stream, enum cuda_type type
                                         const struct op *pool, int images, const void *x, const void *dy,
                                         const void *places, void *dx, float *dbias, void *scratch);
 
+/* ---- dense layer: y = x weights, with x [images][in], weights [in][out], y floats. Each sum is made in the
+ * same order whatever `images` is. More than 1,048,560 images: cudaErrorInvalidValue. */
+cudaError_t cuda_dense(cudaStream_t stream, enum cuda_type type, int images, int in, int out, const void *x,
+                       const void *weights, float *y);
+
 /* ---- softmax cross-entropy: struct loss_args, with the labels on the GPU. A label outside the classes makes
  * the image's loss NaN. probabilities and dlogits may be NULL. Logits may be float where dlogits are
  * bfloat16, not the other way (cudaErrorInvalidValue). */
@@ -169,9 +174,10 @@ struct cuda_update_scalars {
 };
 
 /* struct update_args over the pieces. average_norm2: |average|^2 on the GPU, read when clip_norm > 0 or
- * guard; may be NULL otherwise. *held: whether the last update with guard, or one before it, wrote nothing; an
- * update without guard makes it 0; NULL where there is no guard. velocity and shadow may be NULL. parameter_norms2[i], update_norms2[i]: of
- * piece i. parameters may be `average` where the learning rate is 0. */
+ * guard; may be NULL otherwise. *held: whether the last update with guard, or one before it, wrote nothing;
+ * an update without guard makes it 0; NULL where there is no guard. velocity and shadow may be NULL.
+ * parameter_norms2[i], update_norms2[i]: of piece i. parameters may be `average` where the learning rate is
+ * 0. */
 cudaError_t cuda_update(cudaStream_t stream, const struct cuda_piece *table, int pieces,
                         const struct cuda_update_scalars *scalars, const double *average_norm2, int *held,
                         const float *average, float *parameters, float *velocity, float *shadow,

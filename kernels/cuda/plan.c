@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static size_t align(size_t bytes) {
     return (bytes + 255) / 256 * 256;
@@ -62,7 +63,9 @@ static enum status plan_convolutions(struct plan *plan) {
     for (int g = 0; g < device->count; g++) {
         cudaStream_t main;
         STATUS_TRY(gpu_join(device, g, &main));
-        STATUS_TRY(conv_plan_new(device->gpu[g].main.conv, &request, &plan->conv[g]));
+        bool alike = g > 0 && !strcmp(device->gpu[g].model, device->gpu[0].model);
+        STATUS_TRY(
+            conv_plan_new(device->gpu[g].main.conv, &request, alike ? plan->conv[0] : NULL, &plan->conv[g]));
         STATUS_TRY(gpu_leave(device, g));
         size_t bytes = align(conv_plan_workspace(plan->conv[g]));
         if (bytes > plan->workspace)
@@ -125,7 +128,8 @@ static enum status plan_matrix(struct plan *plan) {
         snprintf(info->implementation, sizeof info->implementation,
                  "cudnn"); /* whatever the engine: see net_shares_prepared */
     } else {
-        snprintf(info->implementation, sizeof info->implementation, "cublas");
+        snprintf(info->implementation, sizeof info->implementation,
+                 plan->device->options.deterministic ? "own+cublas" : "cublas");
     }
     info->scratch_bytes = plan->bias_at;
     if (plan->training) {

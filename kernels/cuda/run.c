@@ -104,8 +104,13 @@ static enum status dense_forward(struct stream *stream, const struct plan *plan,
     int in = (int)shape_size(plan->op.in), out = plan->out.c;
     bool later = plan_rounds_later(plan);
     float *sums = later ? l->scratch : l->y;
-    STATUS_TRY(
-        named(stream, gemm_forward(stream->gemm, plan->images, in, out, l->x, dense_weights(plan, l), sums)));
+    const void *weights = dense_weights(plan, l);
+    if (plan->device->options.deterministic)
+        STATUS_TRY(launched(
+            stream, cuda_dense(stream->handle, plan_type(plan), plan->images, in, out, l->x, weights, sums),
+            plan));
+    else
+        STATUS_TRY(named(stream, gemm_forward(stream->gemm, plan->images, in, out, l->x, weights, sums)));
     if (!later && plan->bias < 0 && plan->relu < 0)
         return STATUS_OK;
     const float *bias = plan->bias >= 0 ? l->params[plan->bias] : NULL;

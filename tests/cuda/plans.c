@@ -31,6 +31,7 @@ enum { GPUS = sizeof gpus / sizeof *gpus };
 static const char *const precision_names[] = {"f32", "tf32", "bf16"};
 static const char *const pass_words[CONV_PASSES] = {"forward", "input gradient", "weights gradient"};
 static const int batches[] = {128, 1024};
+static const int shards[] = {2, 33, 1024}; /* that the engine for ENGINE_REFERENCE_IMAGES has to do as well */
 enum { BATCHES = sizeof batches / sizeof *batches };
 
 static enum status describe(const struct gpu *g, cudnnBackendDescriptor_t *out) {
@@ -62,6 +63,7 @@ struct tally {
     struct op ops[OPS]; /* those that were looked at */
     int op_count;
     int plans, unfused; /* forward passes that leave bias and ReLU to our own kernel */
+    int again, shards;  /* plans of other shards by the same engine, of so many asked for */
     size_t workspace;
     bool tensor_core;
 };
@@ -108,6 +110,38 @@ static bool check_pass(const struct conv_request *request, enum conv_pass pass,
     return false;
 }
 
+/* The engine that --deterministic takes, for other shards. */
+static void check_shards(const struct conv_request *request, enum conv_pass pass,
+                         cudnnBackendDescriptor_t device, struct tally *tally) {
+    struct conv_request other = *request;
+    struct engine engines[ENGINES_MAX];
+    struct engine_choice choice = {0};
+    struct engine_wish wish = {
+        .deterministic = true, .precision = request->precision, .count = 1, .device = device};
+    for (size_t i = 0; i <= sizeof shards / sizeof *shards; i++) {
+        struct conv_graph graph;
+        int count = 0;
+        other.images = i ? shards[i - 1] : ENGINE_REFERENCE_IMAGES;
+        wish.workspace_max = engines_workspace_max(&other);
+        enum status status = conv_graph_make(&other, pass, pass == CONV_FORWARD, NULL, &graph);
+        if (status == STATUS_OK && i == 0)
+            status = engines_find(&graph, &wish, engines, &count);
+        if (status == STATUS_OK && i == 0)
+            status = engine_choice_of(&engines[0], &choice);
+        if (status == STATUS_OK && i > 0) {
+            status = engine_again(&graph, &choice, &wish, engines);
+            count = status == STATUS_OK;
+        }
+        tally->again += i > 0 && status == STATUS_OK;
+        tally->shards += i > 0;
+        engines_free(engines, count);
+        conv_graph_free(&graph);
+        if (status != STATUS_OK)
+            printf("    %s of %dx%dx%d, %d images: %s\n", pass_words[pass], request->op->in.h,
+                   request->op->in.w, request->op->in.c, other.images, status_text());
+    }
+}
+
 /* Whether an operation before this one is the same: models may share layers. */
 static bool seen(const struct op *ops, int count, const struct op *op) {
     for (int i = 0; i < count; i++)
@@ -141,6 +175,8 @@ static bool check_model(const struct model *model, cudnnBackendDescriptor_t devi
                                                    .deterministic = deterministic,
                                                    .precision = precision};
                     good &= check_pass(&request, (enum conv_pass)pass, device, tally);
+                    if (deterministic && b == 0)
+                        check_shards(&request, (enum conv_pass)pass, device, tally);
                 }
     }
     return good;
@@ -168,9 +204,13 @@ static int check_gpu(const struct gpu *gpu) {
             fine &= check_model(model, device, (enum cuda_precision)p, &tally);
             model_free(model);
         }
-        printf("  %-16s sm_%-4d %-5s %4d plans%s, largest workspace %.1f MB%s%s\n", gpu->name, gpu->sm,
-               precision_names[p], tally.plans, tally.tensor_core ? " (tensor cores)" : "",
-               (double)tally.workspace / 1e6, tally.unfused ? ", bias and ReLU apart" : "",
+        fine &= tally.again == tally.shards;
+        printf("  %-16s sm_%-4d %-5s %4d plans%s, largest workspace %.1f MB%s, %d of %d other shards by the "
+               "same "
+               "engine%s\n",
+               gpu->name, gpu->sm, precision_names[p], tally.plans,
+               tally.tensor_core ? " (tensor cores)" : "", (double)tally.workspace / 1e6,
+               tally.unfused ? ", bias and ReLU apart" : "", tally.again, tally.shards,
                fine ? "" : "  MISSING");
         good &= fine;
     }

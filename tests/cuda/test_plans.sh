@@ -15,5 +15,6 @@ echo "$out"
 [ $rc = 0 ] || exit $rc
 # every architecture, at every precision that it has; each with plans
 for line in 75:f32 75:tf32 {80,86,90,100,120}:{f32,tf32,bf16}; do
-    grep -Eq "sm_${line%:*} +${line#*:} +[1-9][0-9]* plans" <<<"$out" || { echo "no plans for $line"; exit 1; }
+    grep -Eq "sm_${line%:*} +${line#*:} +[1-9][0-9]* plans.*, ([1-9][0-9]*) of \\1 other shards by the same engine" <<<"$out" ||
+        { echo "no plans for $line, or other engines for other shards"; exit 1; }
 done

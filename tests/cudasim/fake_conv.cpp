@@ -75,7 +75,8 @@ void conv_context_free(struct conv_context *context) {
     delete context;
 }
 
-enum status conv_plan_new(struct conv_context *, const struct conv_request *request, struct conv_plan **out) {
+enum status conv_plan_new(struct conv_context *, const struct conv_request *request, const struct conv_plan *,
+                          struct conv_plan **out) {
     *out = new (std::nothrow) conv_plan{*request, *request->op};
     return *out ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a simulated cuDNN plan");
 }

@@ -67,6 +67,37 @@ static void groups(void **state) {
     check(dense, 4, 4);
 }
 
+/* With --deterministic an image's bytes are the same in every shard. (What cuDNN does on a GPU is seen there:
+ * tests/gpu/operations.c.) */
+static void shards(void **state) {
+    (void)state;
+    sim_set(sim_healthy(1, 3));
+    struct shape in = {6, 6, 3};
+    struct op ops[8] = {make_conv(in, 8, 3, 1)};
+    ops[1] = make_bias(ops[0].out);
+    ops[2] = make_relu(ops[0].out);
+    ops[3] = make_max_pool(ops[2].out, 3, 2);
+    ops[4] = make_lrn(ops[3].out, 4, 1, 0.1, 0.75);
+    ops[5] = make_dense(ops[4].out, 70);
+    ops[6] = make_relu(ops[5].out);
+    ops[7] = make_dense(ops[6].out, 10);
+    static const char *const precisions[] = {"f32", "bf16"};
+    for (int p = 0; p < 2; p++) {
+        struct op_check c = {.device = "sim:0",
+                             .precision = precisions[p],
+                             .deterministic = true,
+                             .ops = ops,
+                             .count = 8,
+                             .images = 17,
+                             .tolerance = p ? tolerance : 2e-6,
+                             .seed = 8};
+        assert_int_equal(op_check_shards(&c), STATUS_OK);
+        c.ops = &ops[5];
+        c.count = 3;
+        assert_int_equal(op_check(&c), STATUS_OK);
+    }
+}
+
 /* Bytes of a tower's activations are half as many, and the logits are floats. */
 static void memory_halves(void **state) {
     (void)state;
@@ -146,6 +177,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(single_operations),
         cmocka_unit_test(groups),
+        cmocka_unit_test(shards),
         cmocka_unit_test(memory_halves),
         cmocka_unit_test(training_follows_the_cpu),
     };

@@ -295,8 +295,11 @@ static void compare_evaluation(const struct op_check *check, const struct chain 
 }
 
 static enum status open_device(const struct op_check *check, struct device_handle *out) {
-    struct device_options options = {
-        .count = 1, .threads = check->threads, .isa = check->isa, .precision = check->precision};
+    struct device_options options = {.count = 1,
+                                     .threads = check->threads,
+                                     .isa = check->isa,
+                                     .precision = check->precision,
+                                     .deterministic = check->deterministic};
     return device_open_with(check->device, &options, out);
 }
 

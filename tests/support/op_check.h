@@ -17,10 +17,11 @@ struct op_check {
     double
         tolerance; /* of the norm of a tensor; a single value may be off by ten times that of the largest */
     bool no_input_gradient; /* as for a network's first layer */
-    bool quantised;    /* few different input values, so that pools see many ties and ReLUs exact zeros: for
-                        * operations whose results are exact (pool, ReLU), since there is no margin then */
-    float input_scale; /* of the inputs' standard normal values; 0: 1 */
-    uint64_t seed;     /* of inputs, parameters and gradients */
+    bool quantised;     /* few different input values, so that pools see many ties and ReLUs exact zeros: for
+                         * operations whose results are exact (pool, ReLU), since there is no margin then */
+    float input_scale;  /* of the inputs' standard normal values; 0: 1 */
+    bool deterministic; /* of a GPU */
+    uint64_t seed;      /* of inputs, parameters and gradients */
     const char
         *precision; /* of a GPU, or NULL: f32. With bf16 all values are such that a convolution's or
                      * dense layer's sums are exact: what is compared are the roundings of the results */
