@@ -1,10 +1,12 @@
 #include "cli/console.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "engine/base/printable.h"
 #include "tui/config.h"
 #include "tui/line_mode.h"
 
@@ -87,11 +89,14 @@ int console_tell(enum status status, const struct console_farewell *farewell,
     const char *run = *farewell->run ? farewell->run : options->run ? options->run : "";
     if (farewell->gone)
         return EXIT_DONE;
-    if (farewell->live && *run)
-        printf("%s goes on%s%s. Come back with: towerscope attach %s\n", run, *farewell->text ? ": " : "",
-               farewell->text, run);
-    else if (*farewell->text && *run)
+    if (farewell->live && *run) {
+        char program[200]; /* as it was called: it need not be on the PATH */
+        text_printable(program, sizeof program, program_invocation_name);
+        printf("%s goes on%s%s.\nCome back with: %s attach %s\nEnd it with:    %s ctl %s stop\n", run,
+               *farewell->text ? ": " : "", farewell->text, program, run, program, run);
+    } else if (*farewell->text && *run) {
         printf("%s: %s\n", run, farewell->text);
+    }
     if (status != STATUS_OK)
         return cli_fail(status);
     return farewell->signal && farewell->signal != SIGINT ? 128 + farewell->signal : EXIT_DONE;
