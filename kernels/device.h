@@ -29,7 +29,7 @@
 
 #include "kernels/op.h"
 
-#define DEVICE_API       6 /* raised when this table changes; a plugin with another number is refused */
+#define DEVICE_API       7 /* raised when this table changes; a plugin with another number is refused */
 #define PLAN_MAX_OPS     8
 #define DEVICE_GROUP_MAX 16   /* GPUs of one open device */
 #define DEVICE_MARKS     2    /* open ones, at most */
@@ -179,6 +179,7 @@ struct repeat {
     const void *key[REPEAT_KEYS]; /* what it is made of: equal keys, equal work. NULL: not used */
     const int32_t *labels;        /* [images] what the loss in it is called with; may change in content */
     int images;
+    int part; /* of the work that the key stands for: another part, other work */
 };
 typedef enum status repeat_work(void *context, struct stream *);
 
@@ -237,6 +238,10 @@ struct device_ops {
      * one, which is gone when it said STATUS_OK. poll() closes all of them. */
     enum status (*mark)(struct device *);
     enum status (*reached)(struct device *);
+    /* Asynchronous devices, else NULL: how long the stream (NULL: what all of a group's streams wait for, on its
+     * first GPU) took for what was queued since its last lap(), of the same step; a figure as read() gives
+     * them, NaN where it can't be had. seconds NULL: a lap begins. */
+    enum status (*lap)(struct device *, struct stream *, double *seconds);
     void *(*extra)(struct device *, const char *name); /* optional (NULL): telemetry, collectives */
 };
 

@@ -9,6 +9,9 @@
 
 enum { LAYERS_EVERY = 100, GOOD_EVERY = 100 };
 
+/* An asynchronous device times the steps TIMED_FIRST, TIMED_FIRST + TIMED_EVERY ...: it takes more launches. */
+enum { TIMED_FIRST = 5, TIMED_EVERY = 10 };
+
 /* The phases of a step, in order. A step that is frozen stands before one of them. */
 enum step_phase {
     PHASE_LOAD, /* nothing is done yet: the step's boundary */
@@ -49,6 +52,7 @@ struct step_result {
     double average_norm2;                            /* of the right average, whatever rule is in force */
     double seconds, average_seconds, update_seconds; /* the latter two NaN: not known apart */
     bool cosines, layers;                            /* dots and the layers' figures were worked out */
+    bool timed;                                      /* by an asynchronous device */
 };
 
 /* A step that is queued on an asynchronous device, and that nobody was told of yet. */
@@ -124,6 +128,7 @@ struct trainer {
     int queued_count;
     double queued_norm2; /* the average's |.|^2 of the one whose mark was reached last */
     double settled;      /* when that was, on the clock */
+    double average_lap, update_lap; /* seconds by the device's clock, of the last step that was timed; or NaN */
     struct fault fault;
     struct evaluation evaluation;
     struct report report;

@@ -143,7 +143,7 @@ void report_sizes(struct trainer *t) {
 }
 
 static double milliseconds(double seconds) {
-    return round(seconds * 1e6) / 1e3;
+    return isnan(seconds) ? wire_unknown() : round(seconds * 1e6) / 1e3;
 }
 
 static double divide(double a, double b) {
@@ -156,8 +156,9 @@ static void fill_tower(struct trainer *t, int k, double last_done) {
     const int terms = towers->collection.per_tower, *chosen = towers->chosen + (size_t)k * (size_t)terms;
     double unknown = wire_unknown();
     bool active = tower->net != NULL, counts = t->rule == RULE_RIGHT || towers->rule_weights[k] != 0,
-         full = towers->count <= FULL_TOWERS, times = full && !t->info.asynchronous,
-         norms = towers->count <= BRIEF_TOWERS;
+         full = towers->count <= FULL_TOWERS, norms = towers->count <= BRIEF_TOWERS,
+         laps = t->info.asynchronous, times = full && (active || !laps);
+    const double own[] = {tower->load, tower->forward, tower->backward}, *seconds = laps ? tower->laps : own;
     double norm = active ? sqrt(towers->norms2[k]) : unknown;
     t->report.towers[k] = (struct event_step_tower){
         .tower = k,
@@ -170,10 +171,10 @@ static void fill_tower(struct trainer *t, int k, double last_done) {
         .cosine = active && counts && full && t->result.cosines
                       ? divide(towers->dots[k], norm * t->result.grad_norm)
                       : unknown,
-        .load_ms = times ? milliseconds(tower->load) : unknown,
-        .forward_ms = times ? milliseconds(tower->forward) : unknown,
-        .backward_ms = times ? milliseconds(tower->backward) : unknown,
-        .wait_ms = times ? milliseconds(last_done - tower->done) : unknown,
+        .load_ms = times ? milliseconds(seconds[0]) : unknown,
+        .forward_ms = times ? milliseconds(seconds[1]) : unknown,
+        .backward_ms = times ? milliseconds(seconds[2]) : unknown,
+        .wait_ms = times && !laps ? milliseconds(last_done - tower->done) : unknown,
     };
 }
 

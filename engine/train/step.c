@@ -92,22 +92,50 @@ static enum status run_phase(struct trainer *t, int k, int worker, struct stream
     return t->result.layers ? count_zeros(t, k, stream) : STATUS_OK;
 }
 
-/* What a tower's step queues on an asynchronous device between its input and its losses. */
+/* Time what follows on an asynchronous device, or (seconds) what came since. */
+static enum status lap(struct trainer *t, struct stream *stream, double *seconds) {
+    const struct device_handle device = t->options.device;
+    return t->result.timed ? device.ops->lap(device.device, stream, seconds) : STATUS_OK;
+}
+
+/* What a tower's step queues on an asynchronous device between its input and its losses: whole, or in parts
+ * to be timed. */
+enum part { PART_WHOLE, PART_FORWARD, PART_BACKWARD };
+
 struct tower_work {
     struct trainer *t;
     struct tower *tower;
     int number;
+    enum part part;
     struct span values, prepared, scratch;
 };
 
 static enum status queue_work(void *context, struct stream *stream) {
     const struct tower_work *w = context;
     const struct tower *tower = w->tower;
-    STATUS_TRY(net_forward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch));
-    STATUS_TRY(net_loss(tower->net, stream, &tower->memory, w->t->batch->labels + tower->first));
-    if (w->t->result.layers)
-        STATUS_TRY(count_zeros(w->t, w->number, stream));
-    return net_backward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch);
+    if (w->part != PART_BACKWARD) {
+        STATUS_TRY(net_forward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch));
+        STATUS_TRY(net_loss(tower->net, stream, &tower->memory, w->t->batch->labels + tower->first));
+        if (w->t->result.layers)
+            STATUS_TRY(count_zeros(w->t, w->number, stream));
+    }
+    return w->part == PART_FORWARD
+               ? STATUS_OK
+               : net_backward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch);
+}
+
+static enum status queue_part(struct tower_work *work, struct stream *stream, enum part part) {
+    struct trainer *t = work->t;
+    const struct tower *tower = work->tower;
+    const struct device_handle device = t->options.device;
+    const struct repeat repeat = {.key = {tower->net, tower->memory.arena.data, tower->memory.gradient.data,
+                                          work->values.data, work->prepared.data, work->scratch.data},
+                                  .labels = t->batch->labels + tower->first,
+                                  .images = (int)tower->images,
+                                  .part = (int)part};
+    work->part = part;
+    return device.ops->repeat && !t->result.layers ? device.ops->repeat(stream, &repeat, queue_work, work)
+                                                   : queue_work(work, stream);
 }
 
 static enum status queue_tower(struct trainer *t, int k, int worker, struct stream *stream) {
@@ -116,15 +144,15 @@ static enum status queue_tower(struct trainer *t, int k, int worker, struct stre
     if (!tower->net)
         return t->result.layers ? count_zeros(t, k, stream) : STATUS_OK; /* an idle tower has none */
     struct tower_work work = {
-        t, tower, k, apart_values(t, k), apart_prepared(t, k), t->towers->scratch[worker]};
-    const struct repeat repeat = {.key = {tower->net, tower->memory.arena.data, tower->memory.gradient.data,
-                                          work.values.data, work.prepared.data, work.scratch.data},
-                                  .labels = t->batch->labels + tower->first,
-                                  .images = (int)tower->images};
+        t, tower, k, PART_WHOLE, apart_values(t, k), apart_prepared(t, k), t->towers->scratch[worker]};
+    STATUS_TRY(lap(t, stream, NULL));
     STATUS_TRY(load_tower(t, tower, stream));
-    STATUS_TRY(device.ops->repeat && !t->result.layers
-                   ? device.ops->repeat(stream, &repeat, queue_work, &work)
-                   : queue_work(&work, stream));
+    STATUS_TRY(lap(t, stream, &tower->laps[0]));
+    STATUS_TRY(queue_part(&work, stream, t->result.timed ? PART_FORWARD : PART_WHOLE));
+    STATUS_TRY(lap(t, stream, &tower->laps[1]));
+    if (t->result.timed)
+        STATUS_TRY(queue_part(&work, stream, PART_BACKWARD));
+    STATUS_TRY(lap(t, stream, &tower->laps[2]));
     return device.ops->read(device.device, stream, t->host_losses + tower->first,
                             net_losses(tower->net, &tower->memory), (size_t)tower->images);
 }
@@ -375,6 +403,7 @@ static enum status begin(struct trainer *t) {
         .lr = schedule_rate(&t->schedule, t->progress.images),
         .cosines = t->step_recorded || t->why,
         .layers = step % LAYERS_EVERY == 0 || t->why,
+        .timed = t->info.asynchronous && step % TIMED_EVERY == TIMED_FIRST,
     };
     if (t->shared.stale) { /* before the pictures: the update has left the parameters in the caches */
         STATUS_TRY(trainer_prepare(t, any_net(t->towers), t->shared.values, t->shared.prepared));
@@ -432,7 +461,15 @@ static enum status queue_step(struct trainer *t) {
     update.guard = true;
     update.parameter_norms2 = t->shared.next_norms2; /* the losses are made from those before the update */
     t->shared.stale = true;
-    STATUS_TRY(device.ops->combine_update(device.device, &combine, &update));
+    if (t->result.timed) {
+        STATUS_TRY(lap(t, NULL, NULL));
+        STATUS_TRY(device.ops->combine(device.device, &combine));
+        STATUS_TRY(lap(t, NULL, &t->average_lap));
+        STATUS_TRY(device.ops->update(device.device, &update));
+        STATUS_TRY(lap(t, NULL, &t->update_lap));
+    } else {
+        STATUS_TRY(device.ops->combine_update(device.device, &combine, &update));
+    }
     STATUS_TRY(device.ops->mark(device.device));
     step->result = t->result;
     step->recorded = t->step_recorded;
@@ -467,13 +504,15 @@ static enum status run_until(struct trainer *t, enum step_phase until) {
         t->phase = PHASE_UPDATE;
         before = now;
         now = clock_seconds();
-        t->result.seconds += t->result.average_seconds = now - before;
+        t->result.seconds += now - before;
+        t->result.average_seconds = t->info.asynchronous ? t->average_lap : now - before;
     }
     if (t->phase == PHASE_UPDATE && until > PHASE_UPDATE) {
         STATUS_TRY(update(t));
         before = now;
         now = clock_seconds();
-        t->result.seconds += t->result.update_seconds = now - before;
+        t->result.seconds += now - before;
+        t->result.update_seconds = t->info.asynchronous ? t->update_lap : now - before;
         commit(t, next_progress(t));
         t->phase = PHASE_LOAD;
     }
@@ -540,7 +579,8 @@ enum status step_settle(struct trainer *t) {
         return status;
     }
     double now = clock_seconds();
-    t->result.average_seconds = t->result.update_seconds = NAN;
+    t->result.average_seconds = t->average_lap;
+    t->result.update_seconds = t->update_lap;
     t->result.seconds = now - fmax(step.began, t->settled);
     t->settled = now;
     commit(t, step.after);

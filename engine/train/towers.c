@@ -78,6 +78,8 @@ static enum status enough_memory(const struct nets *nets, const struct towers_ne
 static bool allocate_arrays(struct towers *t, const struct model *model) {
     size_t n = (size_t)t->count, cells = n * (size_t)model->layer_count;
     t->tower = calloc(n, sizeof *t->tower);
+    for (size_t k = 0; t->tower && k < n; k++)
+        t->tower[k].laps[0] = t->tower[k].laps[1] = t->tower[k].laps[2] = NAN;
     t->scratch = calloc((size_t)t->workers, sizeof *t->scratch);
     t->chosen = calloc((size_t)t->collection.count, sizeof *t->chosen);
     t->gradients = calloc(n, sizeof *t->gradients);

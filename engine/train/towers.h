@@ -16,6 +16,8 @@ struct tower {
     double cross_entropy;                 /* mean over its images; NaN when idle */
     double total;                         /* sum of the terms its scope selects */
     double load, forward, backward, done; /* seconds; done: on the clock */
+    double laps[3]; /* seconds by an asynchronous device's clock, of the last step that was timed: load, forward
+                       with losses, backward; NaN: none was */
 };
 
 struct towers {

@@ -102,6 +102,7 @@ enum status trainer_open(const struct trainer_options *options, struct trainer *
     t->nets = (struct nets){.model = options->model, .device = options->device};
     t->evaluated = t->saved = t->resumed_from = -1;
     t->best = -1;
+    t->average_lap = t->update_lap = NAN;
     enum status status = open_all(t);
     t->options.resume = NULL;
     t->options.resume_notes = NULL;

@@ -251,6 +251,7 @@ static const struct device_ops operations = {
     .poll = device_poll,
     .mark = marks_set,
     .reached = device_reached,
+    .lap = cuda_lap,
     .extra = device_extra,
 };
 

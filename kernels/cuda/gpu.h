@@ -31,6 +31,7 @@ struct stream { /* of a worker, or a GPU's main one (number -1) */
     int labels_room;
     long long *measure; /* on the GPU: what measure() found last, and its scratch */
     size_t measure_bytes;
+    cudaEvent_t lap;     /* where its lap began, in the generation at work */
     struct graph *graph; /* that its work is being captured for, or NULL */
 };
 
@@ -83,6 +84,7 @@ struct delivery {
 
 /* What is queued between two marks: page-locked memory that its copies go through, and its results. */
 struct generation {
+    struct lap *laps; /* the events of the laps */
     struct chunk *staging;
     struct delivery *deliveries;
     int delivery_count, delivery_room;
@@ -195,6 +197,17 @@ void staging_deliver(struct device *device, int generations);
 /* Nothing will be done any more. */
 void staging_forget(struct device *device);
 void staging_close(struct device *device);
+
+/* The generation at work; NULL: too many marks are open. */
+struct generation *staging_at_work(struct device *device);
+
+/* ---- laps.c: how long things take, by events in the streams */
+
+enum status cuda_lap(struct device *device, struct stream *stream, double *seconds);
+
+/* Deliver a generation's times (`done`), or forget them. */
+void laps_settle(struct device *device, struct generation *generation, bool done);
+void laps_close(struct device *device, struct generation *generation);
 
 /* ---- transfer.c */
 

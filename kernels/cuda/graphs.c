@@ -127,7 +127,7 @@ enum status graph_run(struct stream *stream, const struct graph_key *key, repeat
 
 enum status cuda_repeat(struct stream *stream, const struct repeat *r, repeat_work *work, void *context) {
     struct device *device = stream->device;
-    struct graph_key key = {.number = {r->images}};
+    struct graph_key key = {.number = {r->images, r->part}};
     struct graph *g;
     if (device->options.eager)
         return work(context, stream);

@@ -127,8 +127,7 @@ struct chunk {
 
 enum { CHUNK = 1 << 20, STAGING_ALIGNMENT = 64 };
 
-/* The one at work; NULL: too many marks are open. */
-static struct generation *at_work(struct device *device) {
+struct generation *staging_at_work(struct device *device) {
     return device->marks < DEVICE_MARKS ? &device->generation[(device->oldest + device->marks) % DEVICE_MARKS]
                                         : NULL;
 }
@@ -138,7 +137,7 @@ static enum status too_many_marks(void) {
 }
 
 enum status staging_take(struct device *device, size_t bytes, void **out) {
-    struct generation *now = at_work(device);
+    struct generation *now = staging_at_work(device);
     struct chunk *c = now ? now->staging : NULL;
     if (!now)
         return too_many_marks();
@@ -184,7 +183,7 @@ enum status staging_receive(struct device *device, int gpu, cudaStream_t stream,
 }
 
 static enum status later(struct device *device, struct delivery delivery) {
-    struct generation *now = at_work(device);
+    struct generation *now = staging_at_work(device);
     if (!now)
         return too_many_marks();
     if (now->delivery_count == now->delivery_room) {
@@ -220,7 +219,7 @@ int deliveries(const struct device *device) {
 }
 
 enum status deliver_or_forget(struct device *device, int before, enum status status) {
-    struct generation *now = at_work(device);
+    struct generation *now = staging_at_work(device);
     if (status != STATUS_OK && now)
         now->delivery_count = before;
     return status;
@@ -232,6 +231,7 @@ void staging_deliver(struct device *device, int generations) {
         for (int i = 0; i < done->delivery_count; i++)
             deliver(&done->deliveries[i]);
         done->delivery_count = 0;
+        laps_settle(device, done, true);
         for (struct chunk *c = done->staging; c; c = c->next)
             c->used = 0;
         if (!device->marks)
@@ -242,8 +242,10 @@ void staging_deliver(struct device *device, int generations) {
 }
 
 void staging_forget(struct device *device) {
-    for (int i = 0; i < DEVICE_MARKS; i++)
+    for (int i = 0; i < DEVICE_MARKS; i++) {
         device->generation[i].delivery_count = 0;
+        laps_settle(device, &device->generation[i], false);
+    }
     device->marks = 0;
 }
 
@@ -257,6 +259,7 @@ void staging_close(struct device *device) {
             free(c);
         }
         free(g->deliveries);
+        laps_close(device, g);
         for (int k = 0; k < device->count; k++) {
             gpu_use(&device->gpu[k]);
             if (g->done[k])
@@ -279,7 +282,7 @@ enum status marks_open(struct device *device) {
 }
 
 enum status marks_set(struct device *device) {
-    struct generation *now = at_work(device);
+    struct generation *now = staging_at_work(device);
     if (!now)
         return too_many_marks();
     for (int g = 0; g < device->count; g++) {

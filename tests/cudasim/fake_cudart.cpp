@@ -39,7 +39,9 @@ struct Stream {
 
 struct Event {
     int gpu;
+    bool timing;
     std::shared_ptr<bool> done; // of its last record; null: never recorded
+    std::shared_ptr<long> when; // how many pieces of work had run
 };
 
 struct Graph {
@@ -462,8 +464,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     return lost(s->gpu) ? failed(cudaErrorDevicesUnavailable) : cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
-    auto *e = new Event{world().current, nullptr};
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
+    auto *e = new Event{world().current, !(flags & cudaEventDisableTiming), nullptr, nullptr};
     world().events.insert(e);
     *out = reinterpret_cast<cudaEvent_t>(e);
     return cudaSuccess;
@@ -485,8 +487,15 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
     if (s->capturing)
         return failed(cudaErrorStreamCaptureUnsupported);
     auto done = std::make_shared<bool>(false);
+    auto when = std::make_shared<long>(0);
     e->done = done;
-    return put(stream, {"event", nullptr, [=] { *done = true; }, NO_GPU, true});
+    e->when = when;
+    return put(stream, {"event", nullptr,
+                        [=] {
+                            *done = true;
+                            *when = world().ran;
+                        },
+                        NO_GPU, true});
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigned) {
@@ -503,6 +512,18 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigne
         return cudaSuccess;
     auto done = e->done;
     return put(stream, {"wait", [=] { return *done; }, [] {}, NO_GPU, true});
+}
+
+// A millisecond for each piece of work that ran between them, on whichever GPU.
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to) {
+    auto *a = reinterpret_cast<Event *>(from), *b = reinterpret_cast<Event *>(to);
+    if (!world().events.count(a) || !world().events.count(b) || !a->timing || !b->timing || !a->done || !b->done ||
+        a->gpu != b->gpu)
+        return failed(cudaErrorInvalidResourceHandle);
+    if (!*a->done || !*b->done)
+        return failed(cudaErrorNotReady);
+    *milliseconds = float(*b->when - *a->when);
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
