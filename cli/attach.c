@@ -43,23 +43,6 @@ static enum status read_line(int argc, char **argv, struct attach_line *line) {
     return STATUS_OK;
 }
 
-/* A run that is there and not live is a matter for replay. */
-static enum status find(const struct attach_line *line, struct live_run *run) {
-    char path[PATH_MAX], why[500];
-    enum status status = live_find(line->name, find_runs(line->runs), run);
-    if (status != STATUS_NOT_FOUND || !line->name)
-        return status;
-    snprintf(why, sizeof why, "%s", status_text());
-    if (find_record(line->name, find_runs(line->runs), path, sizeof path) == STATUS_OK &&
-        live_describe(path, run) == STATUS_OK)
-        return status_fail(
-            STATUS_NOT_FOUND,
-            "run %s is not live: `towerscope replay %s` shows its record, `towerscope run %s --resume` "
-            "goes on with it",
-            run->name, line->name, run->name);
-    return status_fail(STATUS_NOT_FOUND, "%s", why);
-}
-
 int command_attach(int argc, char **argv) {
     struct attach_line line = {0};
     for (int i = 1; i < argc; i++)
@@ -74,7 +57,7 @@ int command_attach(int argc, char **argv) {
     }
     struct live_run run;
     struct feed *feed;
-    status = find(&line, &run);
+    status = find_live(line.name, find_runs(line.runs), &run);
     if (status == STATUS_OK)
         status = feed_live(&run, line.console.watch, &feed);
     if (status != STATUS_OK)

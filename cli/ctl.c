@@ -195,7 +195,7 @@ int command_ctl(int argc, char **argv) {
         return EXIT_USAGE;
     }
     struct live_run run;
-    enum status status = live_find(ctl.run, find_runs(ctl.runs), &run);
+    enum status status = find_live(ctl.run, find_runs(ctl.runs), &run);
     if (status != STATUS_OK)
         return cli_fail(status);
     if (command_parse(ctl.text, &ctl.command) != STATUS_OK)

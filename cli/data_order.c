@@ -18,7 +18,7 @@ static const char help[] =
     "  --batch N      images of a step, over all towers (default 128)\n"
     "  --epochs N     (default 2)\n"
     "  --images N     images of each tower and epoch to print (default 32)\n"
-    "  --seed N       the run's seed (default 0)\n"
+    "  --seed N       the run's seed (default 1)\n"
     "  --size N       side of the cut-out (default 24)\n"
     "  --distort X    on, off, or a comma list of crop, flip, brightness, contrast (default on)\n";
 
@@ -67,7 +67,7 @@ static int print_order(const struct dataset *data, const struct request *r) {
 }
 
 int data_order(int argc, char **argv) {
-    struct request r = {.towers = 2, .batch = 128, .epochs = 2, .images = 32, .size = 24};
+    struct request r = {.towers = 2, .batch = 128, .epochs = 2, .images = 32, .seed = 1, .size = 24};
     const char *distort = "on";
     const struct data_option options[] = {
         {"--towers", &r.towers, 1, 64},

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/session.h"
+#include "engine/wire/lock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,15 @@ static void take_result(void *context, const struct event *event, bool recorded)
         fprintf(stderr, "towerscope: %s\n", event->alarm.text);
 }
 
+static enum status no_checkpoint(const struct run_folder *folder) {
+    if (lock_held(folder->path))
+        return status_fail(STATUS_NOT_FOUND, "run %s has no checkpoint yet: `towerscope ctl %s save` makes one",
+                           folder->name, folder->name);
+    return status_fail(STATUS_NOT_FOUND,
+                       "run %s has no checkpoint, and is not live: `towerscope run %s --resume` begins it again",
+                       folder->name, folder->name);
+}
+
 /* A word with a / or ending like a checkpoint is a path; anything else is a run's name. */
 static enum status find_checkpoint(struct evaluation_of *e) {
     const char *word = e->word, *end = ".safetensors";
@@ -38,7 +48,10 @@ static enum status find_checkpoint(struct evaluation_of *e) {
         STATUS_TRY(run_folder_find(*settings->runs ? settings->runs : settings_find("runs")->fallback, word,
                                    &folder));
         resume_checkpoints(&folder, checkpoints, sizeof checkpoints);
-        STATUS_TRY(checkpoint_newest(checkpoints, e->from.checkpoint, sizeof e->from.checkpoint));
+        enum status status = checkpoint_newest(checkpoints, e->from.checkpoint, sizeof e->from.checkpoint);
+        if (status == STATUS_NOT_FOUND)
+            return no_checkpoint(&folder);
+        STATUS_TRY(status);
     }
     STATUS_TRY(checkpoint_look(e->from.checkpoint, &e->from.about));
     e->from.settings = e->from.about.settings;

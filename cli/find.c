@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/wire/live.h"
+#include "engine/wire/summary.h"
 
 const char *find_runs(const char *given) {
     const char *environment = getenv("TOWERSCOPE_RUNS");
@@ -47,4 +47,37 @@ enum status find_record(const char *what, const char *runs, char *path, size_t s
     if (find_entry(what, path, size) || !stat(path, &about))
         return STATUS_OK;
     return status_fail(STATUS_NOT_FOUND, "no run or file \"%s\" (looked for %s too)", what, tried);
+}
+
+/* " (crashed after step 12)"; "" when the record can't be read. */
+static void say_state(const struct live_run *run, char *out, size_t size) {
+    struct run_summary summary;
+    *out = 0;
+    if (run_summary_read(run, &summary) != STATUS_OK)
+        return;
+    if (summary.step == WIRE_UNKNOWN_INT)
+        snprintf(out, size, " (%s before its first step)",
+                 strcmp(summary.state, "empty") ? summary.state : "ended");
+    else
+        snprintf(out, size, " (%s after step %lld)", summary.state, (long long)summary.step);
+}
+
+enum status find_live(const char *name, const char *runs, struct live_run *run) {
+    char path[PATH_MAX], why[500], state[64], usual[PATH_MAX], at[PATH_MAX + 16] = "", *slash;
+    enum status status = live_find(name, runs, run);
+    if (status != STATUS_NOT_FOUND || !name)
+        return status;
+    snprintf(why, sizeof why, "%s", status_text());
+    if (find_record(name, runs, path, sizeof path) != STATUS_OK || live_describe(path, run) != STATUS_OK)
+        return status_fail(STATUS_NOT_FOUND, "%s", why);
+    say_state(run, state, sizeof state);
+    snprintf(path, sizeof path, "%s", run->folder);
+    if ((slash = strrchr(path, '/')))
+        *slash = 0;
+    if (!realpath(find_runs(NULL), usual) || strcmp(usual, path) != 0)
+        snprintf(at, sizeof at, " --runs %s", path);
+    return status_fail(STATUS_NOT_FOUND,
+                       "run %s is not live%s: `towerscope replay %s` shows its record, `towerscope run %s "
+                       "--resume%s` goes on with it",
+                       run->name, state, name, run->name, at);
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "engine/wire/live.h"
 #include "kernels/status.h"
 
 /* The folder of runs: the one given, else $TOWERSCOPE_RUNS, else ./runs. */
@@ -12,5 +13,9 @@ const char *find_runs(const char *given);
 /* The record that `what` names: a file or a folder as it is written, else a run of that name in the folder of
  * runs, else a live run in any folder. STATUS_NOT_FOUND: none. */
 enum status find_record(const char *what, const char *runs, char *path, size_t size);
+
+/* The live run that live_find() finds. One that is there and not live is told by its state, and what can be
+ * done with it. */
+enum status find_live(const char *name, const char *runs, struct live_run *run);
 
 #endif

@@ -17,13 +17,13 @@
 struct listing {
     struct run_summary *runs;
     int count, room;
-    int unread; /* runs that are not listed, which is told */
+    bool missing; /* there is no folder of runs */
+    int unread;   /* runs that are not listed, which is told */
 };
 
 static int print_help(void) {
     printf("usage: towerscope ls [--json] [--runs DIR]\n\n"
-           "The runs of a folder of runs, and those that are live (or crashed) in any folder: name, state, "
-           "step,\n"
+           "The runs of a folder of runs, and those that are live in any other: name, state, step,\n"
            "towers, last averaged loss.\n\n"
            "  --json                        as a JSON array\n"
            "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
@@ -67,8 +67,10 @@ static bool is_run(const char *path) {
 static enum status add_folder(struct listing *list, const char *runs) {
     DIR *folder = opendir(runs);
     if (!folder) {
-        if (errno == ENOENT)
+        if (errno == ENOENT) {
+            list->missing = true;
             return STATUS_OK;
+        }
         return status_fail(STATUS_IO, "%s: %s", runs, strerror(errno));
     }
     enum status status = STATUS_OK;
@@ -85,14 +87,14 @@ static enum status add_folder(struct listing *list, const char *runs) {
     return status;
 }
 
-/* Those of other folders: live, or left by a crash. */
+/* Those of other folders, while they are live. */
 static enum status add_live(struct listing *list) {
     struct live_run *runs;
     int count;
     STATUS_TRY(live_list(&runs, &count));
     enum status status = STATUS_OK;
     for (int i = 0; i < count && status == STATUS_OK; i++)
-        if (is_run(runs[i].folder))
+        if (runs[i].live && is_run(runs[i].folder))
             status = add(list, &runs[i]);
     free(runs);
     return status;
@@ -110,10 +112,9 @@ static int by_life(const void *a, const void *b) {
 }
 
 static void print_table(const struct listing *list) {
-    if (list->count == 0 && list->unread)
-        return;
     if (list->count == 0) {
-        fprintf(stderr, "no runs; `towerscope run` starts one\n");
+        if (!list->unread && !list->missing)
+            fprintf(stderr, "no runs; `towerscope run` starts one\n");
         return;
     }
     int width = 4;
@@ -152,7 +153,13 @@ int command_ls(int argc, char **argv) {
         }
     }
     struct listing list = {0};
-    enum status status = add_folder(&list, find_runs(runs));
+    const char *folder = find_runs(runs);
+    enum status status = add_folder(&list, folder);
+    if (list.missing) { /* which may be a slip of the one who typed it */
+        char shown[PATH_MAX];
+        text_printable(shown, sizeof shown, folder);
+        fprintf(stderr, "no runs of \"%s\": there is no such folder; `towerscope run` makes it\n", shown);
+    }
     if (status == STATUS_OK)
         status = add_live(&list);
     if (status == STATUS_OK && list.count > 0)

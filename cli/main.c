@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,12 +90,34 @@ static int finish(int code) {
     return code == EXIT_DONE ? EXIT_FAILED : code;
 }
 
+static int run_subcommand(int argc, char **argv) {
+    for (const struct subcommand *s = subcommands; s->name; s++)
+        if (!strcmp(argv[0], s->name))
+            return s->main(argc, argv);
+    return unknown_command(argv[0]);
+}
+
+/* `help WORD ...` is `WORD ... --help`. */
+static int help_of(int count, char **words) {
+    static char help[] = "--help";
+    char **line = calloc((size_t)count + 2, sizeof *line);
+    if (!line)
+        return cli_fail(status_fail(STATUS_NO_MEMORY, "no memory to read the command line"));
+    memcpy(line, words, (size_t)count * sizeof *line);
+    line[count] = help;
+    int code = run_subcommand(count + 1, line);
+    free(line);
+    return code;
+}
+
 static int run_command(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {
         print_help(stderr);
         return EXIT_USAGE;
     }
+    if (!strcmp(name, "help") && argc > 2 && argv[2][0] != '-')
+        return help_of(argc - 2, argv + 2);
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         print_help(stdout);
         return EXIT_DONE;
@@ -103,10 +126,7 @@ static int run_command(int argc, char **argv) {
         printf("towerscope %s\n", TOWERSCOPE_VERSION);
         return EXIT_DONE;
     }
-    for (const struct subcommand *s = subcommands; s->name; s++)
-        if (!strcmp(name, s->name))
-            return s->main(argc - 1, argv + 1);
-    return unknown_command(name);
+    return run_subcommand(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv) {

@@ -27,7 +27,7 @@ static int print_help(void) {
            "  --svg FILE                    write a screen as a picture instead, as it was after step --at\n"
            "  --screen NAME                 which one: towers (default), why, layers, devices, images, "
            "scaling, log\n"
-           "  --size COLSxROWS              of the picture (default 120x40)\n"
+           "  --size COLSxROWS              of the picture, from 40x10 to 500x500 (default 120x40)\n"
            "  --runs DIR                    the folder of runs (default: $TOWERSCOPE_RUNS, else ./runs)\n");
     console_help(stdout);
     return EXIT_DONE;
@@ -44,9 +44,10 @@ static enum status read_number(const char *name, const char *text, double low, d
 
 static enum status read_size(const char *text, struct svg_options *svg) {
     char rest;
-    if (sscanf(text, "%4dx%4d%c", &svg->cols, &svg->rows, &rest) != 2 || svg->cols < 1 || svg->rows < 1 ||
-        svg->cols > 500 || svg->rows > 500)
-        return status_fail(STATUS_BAD_INPUT, "--size: expected COLSxROWS up to 500x500, found \"%s\"", text);
+    if (sscanf(text, "%4dx%4d%c", &svg->cols, &svg->rows, &rest) != 2 || svg->cols < SVG_COLS_MIN ||
+        svg->rows < SVG_ROWS_MIN || svg->cols > SVG_MAX || svg->rows > SVG_MAX)
+        return status_fail(STATUS_BAD_INPUT, "--size: expected COLSxROWS from %dx%d to %dx%d, found \"%s\"",
+                           SVG_COLS_MIN, SVG_ROWS_MIN, SVG_MAX, SVG_MAX, text);
     return STATUS_OK;
 }
 

@@ -24,7 +24,7 @@ static void print_help(void) {
         "the connection or killing it never touches training; `towerscope attach` comes back to it. Without "
         "NAME\n"
         "a readable one is made up. Everything about the run is kept in the folder RUNS/NAME.\n\noptions:\n"
-        "  --detach                 start it, print its name, and open no console\n");
+        "  --detach                     start it, print its name, and open no console\n");
     options_help(stdout);
     console_help(stdout);
 }

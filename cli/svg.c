@@ -27,14 +27,20 @@ static int64_t begun_step(const struct event *event) {
     }
 }
 
+/* The state after step `at`, without the end of the run. *last: the last step there was, as far as that was
+ * read. */
 static enum status read_until(struct record_reader *reader, int64_t at, struct arena *arena,
-                              struct run_state *state) {
+                              struct run_state *state, int64_t *last) {
     struct event event;
     enum status status;
     while ((status = record_next(reader, -1, arena, &event)) == STATUS_OK) {
         int64_t step = begun_step(&event);
         bool over = event.kind == EVENT_RUN_END ||
                     (event.kind == EVENT_STATE && event.state.state && !strcmp(event.state.state, "ended"));
+        if (step != WIRE_UNKNOWN_INT && step > *last)
+            *last = step;
+        if (event.kind == EVENT_RUN_END && event.run_end.step > *last)
+            *last = event.run_end.step;
         if (at != WIRE_UNKNOWN_INT && (over || (step != WIRE_UNKNOWN_INT && step > at)))
             return STATUS_OK;
         if (event.kind != EVENT_NONE)
@@ -48,12 +54,16 @@ static enum status read_record(const struct svg_options *options, struct run_sta
     struct record_reader *reader;
     struct arena arena = {0};
     STATUS_TRY(record_reader_open(options->record, 0, &reader));
-    enum status status = read_until(reader, options->at, &arena, state);
+    int64_t last = 0;
+    enum status status = read_until(reader, options->at, &arena, state, &last);
     record_reader_close(reader);
     arena_free(&arena);
     if (status == STATUS_OK && state->events == 0)
         return status_fail(STATUS_BAD_INPUT, "%s: there is no event in it; is it a run's events.jsonl?",
                            options->record);
+    if (status == STATUS_OK && options->at != WIRE_UNKNOWN_INT && options->at > last)
+        return status_fail(STATUS_BAD_INPUT, "--at %lld: the record ends at step %lld; 0 to %lld are possible",
+                           (long long)options->at, (long long)last, (long long)last);
     return status;
 }
 

@@ -15,6 +15,7 @@ order --towers 4 --batch 64 --seed 1 >first || fail 'data order failed'
 order --towers 4 --batch 64 --seed 1 >again
 order --towers 4 --batch 64 --seed 2 >other
 [ "$(wc -l <first)" = $((4 * 2 * 32)) ] || fail "32 images of 4 towers in 2 epochs are wanted, not $(wc -l <first) lines"
+order --towers 4 --batch 64 | cmp -s first - || fail 'the order is not that of a run by default'
 cmp -s first again || fail 'one seed gave two orders'
 cmp -s first other && fail 'two seeds gave one order'
 list() { grep "^epoch $2 tower $3 " "$1" | cut -d' ' -f6-; } # FILE EPOCH TOWER

@@ -75,6 +75,8 @@ mkdir "$TEST_TMP/bad/$(printf 'x\033[31m')"
 : >"$TEST_TMP/bad/$(printf 'x\033[31m')/events.jsonl"
 "$TOWERSCOPE" ls --runs bad >out 2>&1
 grep -q $'\x1b' out && fail "an escape sequence on the terminal"
-expect 0 'no runs' "$TOWERSCOPE" ls --runs nowhere
+expect 0 'no runs of "nowhere": there is no such folder' "$TOWERSCOPE" ls --runs nowhere
+mkdir bare
+expect 0 'no runs; ' "$TOWERSCOPE" ls --runs bare
 expect 2 'no option' "$TOWERSCOPE" ls --all
 exit $failed

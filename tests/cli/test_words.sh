@@ -30,6 +30,13 @@ expect 4 'there are cifar10' train --model qqqqq
 grep -q 'did you mean' err && fail "far-fetched: $(cat err)"
 expect 4 'there is no lesson "foo"; towerscope lesson' lesson foo
 
+# ---- help of a command, and of a part of it
+"$TOWERSCOPE" run --help >wanted
+for words in run 'data order' ls; do
+    "$TOWERSCOPE" $words --help >wanted && "$TOWERSCOPE" help $words | cmp -s wanted - || fail "help $words"
+done
+expect 2 'no command "trian"; the nearest is train' help trian
+
 # ---- empty words
 expect 2 '--config is empty' train --config ''
 expect 2 '--script is empty' train --script ''
@@ -90,6 +97,12 @@ grep -q '"text":"here"' runs/amiss/events.jsonl && tail -n 1 runs/amiss/events.j
 printf '@2 note here\n@900 note never\n' >session
 expect 0 'the run ends after step 4' train unreached "${softmax[@]}" --steps 4 --script session
 grep -q '"text":"note never","status":"refused"' runs/unreached/events.jsonl || fail "not recorded: $(grep command runs/unreached/events.jsonl)"
+
+# ---- a run without a checkpoint
+printf '@2 stop --discard\n' >session
+train mute --steps 9 --script session >out 2>err || fail "stop --discard: $(cat err)"
+expect 4 'run mute has no checkpoint, and is not live' eval mute
+expect 4 'run mute is not live (ended after step 2)' ctl mute pause
 
 # ---- ls tells the towers that the last command left
 printf '@3 towers 5\n@3 stop\n' >session

@@ -101,12 +101,14 @@ ctl one save >/dev/null || fail "save"
 saved=$(ls runs/one/checkpoints | tail -n 1 | tr -dc 0-9 | sed 's/^0*//')
 pid=$(process one)
 kill -9 "$pid"
-cd /
 until_ok state_is one crashed
+cd /
+"$TOWERSCOPE" ls 2>/dev/null | grep -q '^one ' && fail "a crashed run is listed in other folders"
 "$TOWERSCOPE" attach one 2>"$TEST_TMP/err" </dev/null
 [ $? = 4 ] && grep -q 'replay' "$TEST_TMP/err" || fail "attach to a crashed run: $(cat "$TEST_TMP/err")"
-ctl one pause 2>/dev/null
-[ $? = 4 ] || fail "ctl to a crashed run"
+ctl one pause 2>"$TEST_TMP/err"
+[ $? = 4 ] && grep -q 'is not live (crashed after step [0-9]*)' "$TEST_TMP/err" && grep -q -- --resume "$TEST_TMP/err" ||
+    fail "ctl to a crashed run: $(cat "$TEST_TMP/err")"
 cd "$TEST_TMP"
 [ "$(run one --resume)" = one ] || fail "resume after a crash"
 until_ok beyond one "$saved"
