@@ -27,12 +27,27 @@ rc=$?
 
 # the comparisons, on a simulated GPU
 [ -e "$BUILD/sim/backend_sim.so" ] || { echo "no simulated GPU in this build"; exit 77; }
-out=$(bash "$SOURCE/tests/gpu/check.sh" "$bundle" --devices sim:0 2>&1)
+# PyTorch answers as torch_rate.py does: the turns and the table are what is tried here
+mkdir "$TEST_TMP/bin"
+cat >"$TEST_TMP/bin/python3" <<'SCRIPT'
+#!/usr/bin/env bash
+[ "$1" = -c ] && { [[ $2 == 'import torch' ]]; exit; }
+echo made-up
+while read -r precision batch setting; do
+    if [ "$precision $setting" = "tf32 graph" ]; then echo "# tf32 $batch graph ['no']"; else echo "$precision $batch $setting 1000"; fi
+done
+SCRIPT
+chmod +x "$TEST_TMP/bin/python3"
+out=$(PATH=$TEST_TMP/bin:$PATH bash "$SOURCE/tests/gpu/check.sh" "$bundle" --devices sim:0 2>&1)
 rc=$?
 echo "$out"
 [ $rc = 0 ] || fail "on sim:0: exit $rc"
 for words in 'ok    operations against ref64' 'ok    losses of the processor, f32, lr 0.1, 2 towers' \
     'ok    losses of the processor, f32, lr 0.01, 1 towers' 'ok    deterministic: twice the same record' \
-    'ok    graphs and single launches' 'This says nothing about a GPU'; do
+    'ok    graphs and single launches' "ok    deterministic: an image's forward bytes are the same in any shard" \
+    'ok    losses of the processor, bf16, lr 0.01, 2 towers' 'PyTorch made-up: channels last' 'This says nothing about a GPU'; do
     [[ $out == *"$words"* ]] || fail "it does not say: $words"
 done
+grep -qE '^\| bf16 \| 6 \| [0-9]+ \| [0-9]+ \| not measured \| 1000 \| 1000 \| 1000 \| [0-9.]+ \|$' <<<"$out" || fail "no row of bf16"
+grep -qE '^\| tf32 \| 6 \| [0-9]+ \| [0-9]+ \| not measured \| 1000 \| not measured \| 1000 \| [0-9.]+ \|$' <<<"$out" ||
+    fail "no row of tf32"

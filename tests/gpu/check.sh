@@ -96,6 +96,13 @@ else
     grep -vE '^\[' "$work/operations" | tail -n 15
 fi
 
+if ours timeout "$(within 60)" "$here/operations" "$devices" $brief --shards >"$work/shards" 2>&1; then
+    good "deterministic: an image's forward bytes are the same in any shard"
+else
+    bad "deterministic: an image's forward bytes are the same in any shard"
+    grep -vE '^\[' "$work/shards" | tail -n 5
+fi
+
 # ---- training against the processor
 train() { # NAME DEVICES OPTIONS...
     local name=$1 on=$2
@@ -127,6 +134,11 @@ for rate in 0.1 0.01; do
             compare "cpu-$rate" "gpu-$rate-$n" 1e-4 "losses of the processor, f32, lr $rate, $n towers" ||
             bad "a run at lr $rate, $n towers"
     done
+done
+for precision in tf32 bf16; do
+    train "gpu-$precision" "$devices" --lr 0.01 --steps $cool --towers 2 --precision $precision &&
+        compare cpu-0.01 "gpu-$precision" 0.03 "losses of the processor, $precision, lr 0.01, 2 towers" ||
+        bad "a run with --precision $precision"
 done
 if [[ $devices == *:0 ]]; then
     two=$devices,${devices%0}1
@@ -179,45 +191,98 @@ else
     fi
 fi
 
-# ---- how fast
-if [ -n "$simulated" ]; then
-    skip "throughput: a simulation is not measured"
-else
-    ours timeout "$(within 100)" "$here/throughput" "$devices" 0.5 >"$work/ours" 2>&1 || bad "throughput: $(grep '^#' "$work/ours" | head -n 1)"
-    : >"$work/torch"
+# ---- how fast: towerscope and PyTorch in turns, so that both meet the same GPU
+turns() { # towerscope's rates into $work/ours, PyTorch's into $work/torch
+    local ours_pid torch_pid='' python answer batch precision t
+    trap '' PIPE # one that has ended is seen by its missing answer
+    mkfifo "$work/ours.ask" "$work/ours.say" "$work/torch.ask" "$work/torch.say"
+    ours "$here/throughput" "$devices" "$measured" "$seconds" <"$work/ours.ask" >"$work/ours.say" 2>"$work/ours.err" &
+    ours_pid=$!
+    exec 5>"$work/ours.ask" 6<"$work/ours.say"
     python=$(for p in python3 python; do $p -c 'import torch' 2>/dev/null && echo $p && break; done)
-    if [ -z "$python" ]; then
-        skip "PyTorch: not installed here"
-    elif (($(left) < 30)); then
-        skip "PyTorch: no time is left"
-    else
-        timeout $(($(left) - 5)) "$python" "$here/torch_rate.py" --limit $(($(left) - 20)) >"$work/torch" 2>"$work/torch.err" ||
+    if [ -n "$python" ]; then
+        "$python" "$here/torch_rate.py" --seconds "$seconds" 5>&- 6<&- <"$work/torch.ask" >"$work/torch.say" \
+            2>"$work/torch.err" &
+        torch_pid=$!
+        exec 7>"$work/torch.ask" 8<"$work/torch.say"
+        if read -r -t "$(within 60)" -u 8 answer; then
+            echo "$answer" >"$work/torch.version"
+        else
             skip "PyTorch: $(tail -n 1 "$work/torch.err")"
+            kill $torch_pid 2>/dev/null
+            torch_pid=
+        fi
+    else
+        skip "PyTorch: not installed here"
     fi
-    echo
+    ask_ours() { # PRECISION BATCH TOWERS
+        (($(left) > 5)) || return
+        if echo "$*" >&5 && read -r -t "$(within 60)" -u 6 answer; then echo "$answer" >>"$work/ours"; else
+            echo "# $*: no answer" >>"$work/ours"
+        fi
+    }
+    ask_torch() { # PRECISION BATCH SETTING
+        [ -n "$torch_pid" ] && (($(left) > 5)) || return
+        if echo "$*" >&7 && read -r -t "$(within 90)" -u 8 answer; then echo "$answer" >>"$work/torch"; else
+            kill $torch_pid 2>/dev/null # an answer that comes later would be taken for another's
+            torch_pid=
+        fi
+    }
+    for batch in "${batches[@]}"; do
+        for precision in f32 tf32 bf16; do
+            for _ in "${rounds[@]}"; do
+                for t in "${counts[@]}"; do ask_ours $precision $batch $t; done
+                for t in eager graph; do ask_torch $precision $batch $t; done
+            done
+        done
+    done
+    for batch in "${batches[@]}"; do # compiling takes longest: as far as time allows
+        for precision in bf16 tf32 f32; do
+            [ -n "$torch_pid" ] || continue
+            for t in "${counts[@]}"; do ask_ours $precision $batch $t; done
+            ask_torch $precision $batch compiled
+        done
+    done
+    exec 5>&- 6<&-
+    [ -z "$python" ] || exec 7>&- 8<&-
+    [ -z "$torch_pid" ] || kill $torch_pid 2>/dev/null
+    wait $ours_pid || bad "throughput: $(grep -m 1 '^#' "$work/ours" || tail -n 1 "$work/ours.err")"
+}
+measured=cifar10 seconds=0.3 batches=(128 8192 1024) rounds=(1 2)
+[ -z "$simulated" ] || { measured=$here/small.ini seconds=0.02 batches=(6) rounds=(1); }
+: >"$work/ours"
+: >"$work/torch"
+turns 2>>"$work/turns.err"
+echo
+if [ -n "$simulated" ]; then
+    echo "Dry run of the table: a simulation's rates mean nothing."
+else
     echo "Training steps of cifar10, images/s, the batch in the GPU's memory (towerscope copies it there each step)."
-    echo "PyTorch: $(head -n 1 "$work/torch"), channels last, the faster of two ways to write the normalisation."
-    echo
-    echo '| precision | batch | towerscope, 1 tower | 2 towers | 4 towers | PyTorch eager | with a CUDA graph | compiled | × best |'
-    echo '|---|---|---|---|---|---|---|---|---|'
-    awk '
-        FNR == NR && NF == 4 && $1 !~ /^#/ { ours[$1, $2, $3] = $4; next }
-        NF == 4 && $1 !~ /^#/ { if ($4 > torch[$1, $2, $3]) torch[$1, $2, $3] = $4; next }
-        function show(x) { return x ? sprintf("%.0f", x) : "not measured" }
-        END {
-            split("f32 tf32 bf16", precisions, " "); split("128 1024 8192", batches, " ")
-            for (p = 1; p <= 3; p++) for (b = 1; b <= 3; b++) {
-                P = precisions[p]; B = batches[b]; mine = best = 0
-                for (t = 1; t <= 4; t *= 2) if (ours[P, B, t] > mine) mine = ours[P, B, t]
-                if (torch[P, B, "eager"] > best) best = torch[P, B, "eager"]
-                if (torch[P, B, "graph"] > best) best = torch[P, B, "graph"]
-                if (torch[P, B, "compiled"] > best) best = torch[P, B, "compiled"]
-                printf "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", P, B, show(ours[P, B, 1]), show(ours[P, B, 2]), \
-                    show(ours[P, B, 4]), show(torch[P, B, "eager"]), show(torch[P, B, "graph"]), \
-                    show(torch[P, B, "compiled"]), (mine && best ? sprintf("%.2f", mine / best) : "")
-            }
-        }' "$work/ours" "$work/torch"
 fi
+[ ! -e "$work/torch.version" ] ||
+    echo "PyTorch $(cat "$work/torch.version"): channels last, autocast in bf16, the faster of two ways to write the normalisation."
+echo "In turns on the same device; the best of each one's turns."
+echo
+echo '| precision | batch | towerscope, 1 tower | 2 towers | 4 towers | PyTorch eager | with a CUDA graph | compiled | × best |'
+echo '|---|---|---|---|---|---|---|---|---|'
+awk -v batches="${batches[*]}" '
+    NF == 4 && $1 !~ /^#/ && $4 > rate[FILENAME, $1, $2, $3] + 0 { rate[FILENAME, $1, $2, $3] = $4 + 0 }
+    function show(x) { return x ? sprintf("%.0f", x) : "not measured" }
+    function one(file, p, b, what) { return rate[file, p, b, what] + 0 }
+    END {
+        split("f32 tf32 bf16", precisions, " "); n = split(batches, batch, " ")
+        for (p = 1; p <= 3; p++) for (i = 1; i <= n; i++) {
+            P = precisions[p]; B = batch[i]; mine = best = 0
+            for (t = 1; t <= 4; t *= 2) if (one(ARGV[1], P, B, t) > mine) mine = one(ARGV[1], P, B, t)
+            split("eager graph compiled", ways, " ")
+            for (w = 1; w <= 3; w++) if (one(ARGV[2], P, B, ways[w]) > best) best = one(ARGV[2], P, B, ways[w])
+            printf "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", P, B, show(one(ARGV[1], P, B, 1)),
+                show(one(ARGV[1], P, B, 2)), show(one(ARGV[1], P, B, 4)), show(one(ARGV[2], P, B, "eager")),
+                show(one(ARGV[2], P, B, "graph")), show(one(ARGV[2], P, B, "compiled")),
+                (mine && best ? sprintf("%.2f", mine / best) : "")
+        }
+    }' "$work/ours" "$work/torch"
+grep -h '^#' "$work/ours" "$work/torch"
 
 echo
 echo "== $((SECONDS - begun)) s on $devices"

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """Images per second of cifar10's training step in PyTorch on a GPU: what `check.sh` puts towerscope's beside.
 
-Prints "VERSION" and then, as they come, lines "PRECISION BATCH SETTING RATE". The network and the update are those
-of engine/model/models/cifar10.ini with its moving averages; images are random and stay the same, channels last. LRN
-is tried as PyTorch's own and as a banded convolution, and the faster one is taken. Settings:
+Prints its version, and is then asked line by line, "PRECISION BATCH SETTING"; it answers each by the same with the
+rate behind it, or by "# " and why not: so check.sh can take turns with towerscope. The network and the update are
+those of engine/model/models/cifar10.ini with its moving averages; images are random and stay the same, channels
+last. LRN is tried as PyTorch's own and as a banded convolution, and the faster one is taken. Settings:
 
   eager     as one writes it
   graph     the eager step captured into a CUDA graph
   compiled  torch.compile(mode="reduce-overhead"): its own CUDA graphs
-
-It ends when its time is over; what is missing then was not measured.
 """
 
 import argparse
@@ -112,38 +111,38 @@ def rate(run, batch, seconds):
     return batch * steps / (time.perf_counter() - start)
 
 
+SETTINGS = {"eager": lambda step: step.run, "graph": captured, "compiled": compiled}
+
+
+def measure(precision, batch, setting, seconds, banded):
+    """The best rate; banded: by (precision, batch), which LRN was the faster one."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    key, best = (precision, batch), 0.0
+    for way in (False, True) if setting != "compiled" else (banded.get(key, False),):
+        value = rate(SETTINGS[setting](Step(batch, precision, way)), batch, seconds)
+        if value > best:
+            best = value
+            if setting != "compiled":
+                banded[key] = way
+    return best
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
-    parser.add_argument("--limit", type=float, default=120, help="of all together")
-    parser.add_argument("--batches", type=int, nargs="+", default=[128, 8192, 1024])
-    parser.add_argument("--precisions", nargs="+", default=["tf32", "bf16", "f32"])
+    parser.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
     options = parser.parse_args()
-    end = time.perf_counter() + options.limit
     if not torch.cuda.is_available():
         sys.exit("PyTorch sees no GPU")
     torch.backends.cudnn.benchmark = True
     print(torch.__version__, flush=True)
-    best = {}
-
-    def measure(precision, batch, setting, make):
-        if time.perf_counter() > end:
-            return
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    banded = {}
+    for line in sys.stdin:
         try:
-            for banded in (False, True) if setting != "compiled" else (best.get((precision, batch), False),):
-                step = Step(batch, precision, banded)
-                value = rate(make(step), batch, options.seconds)
-                print(precision, batch, setting, value, flush=True)
-                if value > best.get((precision, batch, "rate"), 0) and setting != "compiled":
-                    best[precision, batch, "rate"], best[precision, batch] = value, banded
+            precision, batch, setting = line.split()
+            value = measure(precision, int(batch), setting, options.seconds, banded)
+            print(precision, batch, setting, "%.0f" % value, flush=True)
         except Exception as error:  # one setting that fails leaves the others
-            print("#", precision, batch, setting, str(error).splitlines()[:1], flush=True)
-
-    for setting, make in (("eager", lambda s: s.run), ("graph", captured), ("compiled", compiled)):
-        for batch in options.batches:
-            for precision in options.precisions:
-                measure(precision, batch, setting, make)
+            print("#", line.strip(), str(error).splitlines()[:1], flush=True)
 
 
 if __name__ == "__main__":
