@@ -156,7 +156,7 @@ grep -q 'step 60, ' out || fail "a full disk ends no training: $(cat out)"
 await() { # PID COMMAND...: until it succeeds, or the process has ended
     local i pid=$1
     shift
-    for ((i = 0; i < 3000; i++)); do
+    for ((i = 0; i < 30000; i++)); do
         "$@" && return 0
         kill -0 "$pid" 2>/dev/null || break
         sleep 0.02
