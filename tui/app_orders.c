@@ -7,6 +7,11 @@
 
 static const char why_on[] = "why on", why_off[] = "why off";
 
+/* What a screen asks for by itself, without a key. */
+static bool by_itself(const char *text) {
+    return !strncmp(text, "images ", 7) || !strcmp(text, why_on) || !strcmp(text, why_off);
+}
+
 /* How long a message stands, and how long a count of towers that was asked for is built upon, in seconds. */
 static const double MESSAGE_SECONDS = 6, WANTED_SECONDS = 3;
 
@@ -19,9 +24,18 @@ void app_say(struct app *app, enum style style, const char *text, double now) {
     app->message.until = now + MESSAGE_SECONDS;
 }
 
+/* What came of a screen's own request takes no line that answers a person; of pictures the screen tells. */
+static void say_aside(struct app *app, enum style style, const char *text, double now) {
+    if (strncmp(app->text, "images ", 7) != 0 && !(app->message.until > now))
+        app_say(app, style, text, now);
+}
+
 void app_sent(struct app *app, const char *id, const char *text, double now) {
     if (!id) {
-        app_say(app, STYLE_WARNING, text, now);
+        if (app->asking && by_itself(app->text))
+            say_aside(app, STYLE_WARNING, text, now);
+        else
+            app_say(app, STYLE_WARNING, text, now);
         *app->sent = 0;
         if (!strcmp(app->text, why_on)) {
             app->why = WHY_FAILED;
@@ -51,10 +65,15 @@ void app_hear(struct app *app, const struct run_state *state, double now) {
     mine.command.from = NULL; /* who asked is known */
     event_words(&mine, words, sizeof words);
     *app->sent = 0;
-    if (refused || !app->asking)
+    if (app->asking && by_itself(app->text)) {
+        if (refused)
+            say_aside(app, STYLE_WARNING, words, now);
+        else if (!strcmp(app->text, why_on) &&
+                 command->reason) /* what the proof takes, or why there is none */
+            say_aside(app, STYLE_PLAIN, command->reason, now);
+    } else if (refused || !app->asking) {
         app_say(app, refused ? STYLE_WARNING : STYLE_GOOD, words, now);
-    else if (!strcmp(app->text, why_on) && command->reason) /* what the proof takes, or why there is none */
-        app_say(app, STYLE_PLAIN, command->reason, now);
+    }
     if (refused)
         app->wanted_towers = 0;
     if (refused && !strcmp(app->text, why_on))
@@ -121,8 +140,7 @@ void app_queue(struct app *app, const struct view_orders *orders) {
 
 /* Commands of a screen that only let it draw what it shows; the others are a person's doing. */
 static bool only_shows(const char *text) {
-    return !strncmp(text, "images ", 7) || !strncmp(text, "phase ", 6) || !strcmp(text, why_on) ||
-           !strcmp(text, why_off);
+    return by_itself(text) || !strncmp(text, "phase ", 6);
 }
 
 static void ask_why(struct app *app) {

@@ -175,17 +175,31 @@ static void draw_confusion(const struct scene *scene, struct box box) {
         }
 }
 
-/* Whether the engine refused the images: a batch that was changed is loaded by the next step. */
-static bool has_none(const struct run_state *state) {
+/* What became of the newest request: a batch that was changed, as after a rewind, is loaded by the next step.
+ */
+static void hear(struct images_view *view, const struct run_state *state) {
     const struct event_command *command = &state->command.command;
-    return state->command.kind == EVENT_COMMAND && command->status && !strcmp(command->status, "refused") &&
-           command->reason && strstr(command->reason, "holds no images");
+    int tower;
+    if (state->command.kind != EVENT_COMMAND || !command->text || !command->status ||
+        sscanf(command->text, "images %d", &tower) != 1)
+        return;
+    view->refused_tower = tower;
+    *view->refused = 0;
+    if (!strcmp(command->status, "refused") && command->reason) {
+        const char *brief = strstr(command->reason, "holds no images"); /* the head names the tower */
+        snprintf(view->refused, sizeof view->refused, "%s", brief ? brief : command->reason);
+    }
 }
 
 static void draw_head(const struct images_view *view, const struct scene *scene, struct box box,
                       const struct event_images *images) {
     const struct run_state *state = scene->state;
     if (!images) {
+        if (*view->refused && view->refused_tower == view->tower) {
+            canvas_print(scene->canvas, box.row, box.col, box.cols, STYLE_STRONG,
+                         "\u25c2 tower %d \u25b8   %s", view->tower, view->refused);
+            return;
+        }
         canvas_print(
             scene->canvas, box.row, box.col, box.cols, STYLE_STRONG,
             "\u25c2 tower %d \u25b8   %lld images, %s", view->tower, (long long)shard_of(scene, view->tower),
@@ -203,16 +217,13 @@ void images_view_draw(struct images_view *view, const struct scene *scene, struc
     int margin = body.cols >= 24 ? 1 : 0;
     struct box box = {body.row, body.col + margin, body.rows, body.cols - 2 * margin};
     keep_in(view, scene);
+    hear(view, scene->state);
     canvas_clip(canvas, body);
     if (view->confusion) {
         draw_confusion(scene, box);
     } else {
         const struct event_images *images = find(view, scene->state);
-        if (images || !has_none(scene->state))
-            draw_head(view, scene, box, images);
-        else
-            canvas_print(canvas, box.row, box.col, box.cols, STYLE_STRONG,
-                         "\u25c2 tower %d \u25b8   holds no images until the next step", view->tower);
+        draw_head(view, scene, box, images);
         if (images) {
             char step[FORMAT_SIZE];
             format_count(step, images->step);

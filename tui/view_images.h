@@ -14,6 +14,8 @@ struct images_view {
     bool asked;
     int64_t asked_step, asked_first;
     int asked_tower;
+    char refused[128]; /* why the newest request, for refused_tower, got no images; "": it did */
+    int refused_tower;
 };
 
 bool images_view_act(struct images_view *view, enum action action, const struct scene *scene, bool replay,

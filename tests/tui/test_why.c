@@ -373,7 +373,7 @@ static void asks_again(void **unused) {
 }
 
 /* What the screen sends to draw what it shows is told apart from what a person wants, and answered on the
- * message line only where it was refused. */
+ * message line only where it was refused and a key had asked for it. */
 static void says_who_asks(void **unused) {
     (void)unused;
     static const struct {
@@ -387,6 +387,7 @@ static void says_who_asks(void **unused) {
         {"2r", "applied", "", true},
         {":why on|", "applied", "", true},
         {"21", "applied", "Why", false},
+        {"5", "refused", "Images", false},
     };
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         struct app_options options = {.run = "quiet-harbor"};
@@ -402,6 +403,8 @@ static void says_who_asks(void **unused) {
         app_draw(app, canvas, state, 1, 10);
         for (const char *key = tries[i].keys; *key; key++) {
             enum app_wish wish = app_key(app, *key == '|' ? PRESS_ENTER : *key, state, 10);
+            app_draw(app, canvas, state, 1, 10); /* a screen finds out what it wants */
+            wish = wish == APP_NOTHING ? app_due(app, state, 10) : wish;
             for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
                 struct event answer = event_new(EVENT_COMMAND);
                 asking = app_asking(app);
