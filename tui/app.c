@@ -73,13 +73,27 @@ static enum app_wish move(struct app *app, enum feed_move to, double amount) {
     return APP_MOVE;
 }
 
+/* A setting that nobody has: the run's are named, and the console's beside them. */
+static void say_wrong(struct app *app, double now) {
+    char words[512];
+    int length = snprintf(words, sizeof words, "%s", status_text());
+    const char *key;
+    if (strstr(words, "no setting \"") == words)
+        for (int i = 0; (key = preferences_key(i, NULL)) != NULL && length < (int)sizeof words; i++)
+            length += snprintf(words + length, sizeof words - (size_t)length, "%s%s",
+                               i ? ", " : "; the console has ", key);
+    app_say(app, STYLE_WARNING, words, now);
+}
+
 static enum app_wish entered(struct app *app, const struct run_state *state, double now) {
     const char *text = app->prompt.text + strspn(app->prompt.text, " :"); /* "::to" from a habit */
     double number;
     bool taken;
+    char said[256];
     app->mode = MODE_KEYS;
     if (!*text)
         return APP_NOTHING;
+    app->message.until = 0; /* what was said of an older command */
     if (!strcmp(text, "q") || !strcmp(text, "quit"))
         return APP_LEAVE;
     if (!strcmp(text, "help") || !strcmp(text, "budget")) {
@@ -88,14 +102,17 @@ static enum app_wish entered(struct app *app, const struct run_state *state, dou
     }
     if (app->options.replay && sscanf(text, "goto %lf", &number) == 1)
         return move(app, MOVE_STEP, number);
-    enum status status = config_line(text, &app->options.preferences, &app->options.keymap, &taken);
+    enum status status =
+        config_line(text, &app->options.preferences, &app->options.keymap, &taken, said, sizeof said);
     struct command parsed;
-    if (status == STATUS_OK && taken)
+    if (status == STATUS_OK && taken) {
+        app_say(app, STYLE_GOOD, said, now);
         return APP_RESTYLE;
+    }
     if (status == STATUS_OK)
         status = command_parse(text, &parsed);
     if (status != STATUS_OK) {
-        app_say(app, STYLE_WARNING, status_text(), now);
+        say_wrong(app, now);
         return APP_NOTHING;
     }
     if (parsed.kind == COMMAND_PHASE) { /* as by its key */
@@ -135,8 +152,6 @@ static void begin_prompt(struct app *app, enum mode mode) {
 static bool view_act(struct app *app, enum action action, const struct run_state *state,
                      struct view_orders *orders) {
     struct scene scene = {.state = state, .shown = &app->shown, .preferences = &app->options.preferences};
-    if (app->help)
-        return help_view_act(&app->help_view, action);
     if (app->screen == SCREEN_LOG)
         return log_view_act(&app->log, action);
     if (app->screen == SCREEN_TOWERS)
@@ -186,7 +201,7 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
     }
     switch (action) {
     case ACTION_HELP:
-        app->help = !app->help;
+        app->help = true;
         break;
     case ACTION_PAUSE:
         return app_command(app, state, now, !strcmp(state->phase, "paused") ? "resume" : "pause");
@@ -216,19 +231,14 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
     case ACTION_REPAINT:
         return APP_REPAINT;
     case ACTION_LEAVE:
-        if (!app->help)
-            return APP_LEAVE;
-        app->help = false;
-        break;
+        return APP_LEAVE;
     case ACTION_STOP:
         orders_add(&orders, "stop");
         snprintf(orders.question, sizeof orders.question,
                  "stop the run? It saves and ends.   y stops it, any other key does not");
         return app_order(app, &orders, state, now);
     case ACTION_DISMISS:
-        if (app->help) {
-            app->help = false;
-        } else if (standing_find(state, &app->about).request) {
+        if (standing_find(state, &app->about).request) {
             return app_control(app, "refuse");
         } else if (app->message.until > now) {
             app->message.until = 0;
@@ -241,6 +251,35 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
             return app->options.replay ? act_on_record(app, action) : APP_NOTHING;
         return app_order(app, &orders, state, now);
     }
+    return APP_NOTHING;
+}
+
+/* With the help open only its own keys act, whatever they mean elsewhere. */
+static enum app_wish help_key(struct app *app, int key, const struct run_state *state, double now) {
+    static const struct {
+        int key;
+        enum action action;
+    } own[] = {
+        {PRESS_UP, ACTION_UP},           {PRESS_DOWN, ACTION_DOWN},
+        {PRESS_PAGE_UP, ACTION_PAGE_UP}, {PRESS_PAGE_DOWN, ACTION_PAGE_DOWN},
+        {' ', ACTION_PAGE_DOWN},         {PRESS_HOME, ACTION_HOME},
+        {PRESS_END, ACTION_END},         {PRESS_ENTER, ACTION_HELP},
+        {PRESS_ESCAPE, ACTION_HELP},
+    };
+    enum action action = ACTION_NONE;
+    for (size_t i = 0; i < sizeof own / sizeof *own && action == ACTION_NONE; i++)
+        action = own[i].key == key ? own[i].action : ACTION_NONE;
+    if (action == ACTION_NONE)
+        action = keymap_action(&app->options.keymap, key, app_where(app));
+    bool asked = standing_find(state, &app->about).request; /* the message line names their keys */
+    if (asked && (action == ACTION_CONTROL || key == 'x'))
+        return act(app, action, state, now);
+    if (action == ACTION_HELP || action == ACTION_LEAVE || action == ACTION_DISMISS)
+        app->help = false;
+    else if (action == ACTION_REPAINT)
+        return APP_REPAINT;
+    else
+        (void)help_view_act(&app->help_view, action);
     return APP_NOTHING;
 }
 
@@ -262,6 +301,8 @@ enum app_wish app_key(struct app *app, int key, const struct run_state *state, d
     }
     if (app->mode == MODE_CONFIRM)
         return app_confirm(app, key, state, now);
+    if (app->help)
+        return help_key(app, key, state, now);
     if (app->options.guide && (key == PRESS_ENTER || key == 'n'))
         return app->options.guide->done ? APP_LEAVE : APP_GO_ON;
     return act(app, keymap_action(&app->options.keymap, key, app_where(app)), state, now);

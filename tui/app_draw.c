@@ -19,6 +19,25 @@ static void draw_words(struct canvas *canvas, struct box box, enum style style, 
     canvas_text(canvas, box.row, box.col + margin, box.cols - 2 * margin, style, text);
 }
 
+/* A message that is longer than its line takes some of the rows above it too. */
+static void draw_said(struct canvas *canvas, const struct frame_layout *frame, enum style style,
+                      const char *text) {
+    enum { ROWS = 4 };
+    struct box box = frame->message;
+    int cols = box.cols - (box.cols >= 24 ? 2 : 0), rows = 0, most = frame->body.rows >= 12 ? ROWS : 1;
+    for (const char *at = text; *at && cols > 0 && rows < most; rows++)
+        at += text_fit(at, cols);
+    box.row -= rows > 1 ? rows - 1 : 0;
+    for (; rows > 1; rows--, box.row++) {
+        char part[512];
+        size_t bytes = text_fit(text, cols);
+        snprintf(part, sizeof part, "%.*s", (int)bytes, text);
+        draw_words(canvas, box, style, part);
+        text += bytes;
+    }
+    draw_words(canvas, box, style, text);
+}
+
 /* What may stand on the message line without being pressing: not where the footer would have to give way. */
 static void draw_calm(const struct app *app, struct canvas *canvas, struct box box,
                       const struct run_state *state) {
@@ -47,7 +66,7 @@ static void draw_message(struct app *app, struct canvas *canvas, const struct fr
     else if (app->mode == MODE_CONFIRM)
         draw_words(canvas, box, STYLE_STRONG, app->question.question);
     else if (app->message.until > now && !standing.request)
-        draw_words(canvas, box, app->message.style, app->message.text);
+        draw_said(canvas, frame, app->message.style, app->message.text);
     else if (*standing.text && (standing.request || !standing_same(&standing, &app->dismissed)))
         draw_words(canvas, box, standing.style, standing.text);
     else if (!frame->message_shares_footer || app->show_budget)
@@ -85,10 +104,14 @@ static void draw_guide(const struct app *app, struct canvas *canvas, struct fram
 static void draw_footer(const struct app *app, struct canvas *canvas, struct box box,
                         const struct run_state *state) {
     bool ours = state->control.kind != EVENT_CONTROL || state->control.control.yours;
+    if (app->help) {
+        footer_help(&app->options.keymap, canvas, box);
+        return;
+    }
     struct footer footer = {
         .keymap = &app->options.keymap,
         .where = app_where(app),
-        .current = app->help ? ACTION_HELP : screens_opening(app->screen),
+        .current = screens_opening(app->screen),
         .guided = app->options.guide != NULL,
         .guide_done = app->options.guide && app->options.guide->done,
         .commands = !app->options.watch && !state->ended && !state->crashed && ours,

@@ -54,13 +54,35 @@ enum status config_read(const char *path, struct preferences *preferences, struc
     return status;
 }
 
-enum status config_line(const char *text, struct preferences *preferences, struct keymap *keymap,
-                        bool *taken) {
+static bool has_key(const struct key_binding *binding, int key) {
+    return binding->keys[0] == key || binding->keys[1] == key || binding->keys[2] == key;
+}
+
+/* Give the key, and say which actions lost it. */
+static enum status change_key(struct keymap *keymap, const char *name, const char *key_text, char *said,
+                              size_t size) {
+    struct keymap before = *keymap;
+    STATUS_TRY(keymap_set(keymap, name, key_text));
+    int key = press_named(key_text), length = snprintf(said, size, "key %s = %s", name, key_text);
+    bool first = true;
+    for (int i = 0; i < keymap->count; i++) {
+        if (!has_key(&before.bindings[i], key) || has_key(&keymap->bindings[i], key) || length >= (int)size)
+            continue;
+        length += snprintf(said + length, size - (size_t)length, "%s%s", first ? ", taken from " : " and ",
+                           before.bindings[i].name);
+        first = false;
+    }
+    return STATUS_OK;
+}
+
+enum status config_line(const char *text, struct preferences *preferences, struct keymap *keymap, bool *taken,
+                        char *said, size_t size) {
     char word[16], name[48], value[64], rest[2];
     int words = sscanf(text, "%15s %47s %63s %1s", word, name, value, rest);
     *taken = true;
+    *said = 0;
     if (words >= 1 && !strcmp(word, "key"))
-        return words == 3 ? keymap_set(keymap, name, value)
+        return words == 3 ? change_key(keymap, name, value, said, size)
                           : status_fail(STATUS_BAD_INPUT, "expected key ACTION KEY, as in: key pause p");
     for (int i = 0; words >= 2 && !strcmp(word, "set"); i++) {
         const char *values, *key = preferences_key(i, &values);
@@ -68,8 +90,11 @@ enum status config_line(const char *text, struct preferences *preferences, struc
             break;
         if (strcmp(key, name))
             continue;
-        return words == 3 ? preferences_set(preferences, "set", name, value)
-                          : status_fail(STATUS_BAD_INPUT, "expected set %s VALUE: %s", name, values);
+        if (words != 3)
+            return status_fail(STATUS_BAD_INPUT, "expected set %s VALUE: %s", name, values);
+        STATUS_TRY(preferences_set(preferences, "set", name, value));
+        snprintf(said, size, "%s = %s", name, value);
+        return STATUS_OK;
     }
     *taken = false;
     return STATUS_OK;

@@ -17,10 +17,11 @@ void config_path(char *out, size_t size);
  * STATUS_OK. STATUS_BAD_INPUT, STATUS_IO: nothing is changed. */
 enum status config_read(const char *path, struct preferences *preferences, struct keymap *keymap);
 
-/* A line of the prompt: "set KEY VALUE" of a preference, "key ACTION KEY". *taken: it was one of these.
- * STATUS_BAD_INPUT: it was, and is wrong. */
-enum status config_line(const char *text, struct preferences *preferences, struct keymap *keymap,
-                        bool *taken);
+/* A line of the prompt: "set KEY VALUE" of a preference, "key ACTION KEY". *taken: it was one of these;
+ * then said[size] has what is so now, and which actions lost the key. STATUS_BAD_INPUT: it was, and is wrong.
+ */
+enum status config_line(const char *text, struct preferences *preferences, struct keymap *keymap, bool *taken,
+                        char *said, size_t size);
 
 /* Completions of a line of the prompt: what the console does itself, and command_complete's. Static memory.
  */

@@ -165,6 +165,32 @@ static int fit_hints(struct hint *hints, int count, int room) {
     return count;
 }
 
+static void draw_hints(const struct hint *hints, int count, int room, struct canvas *canvas, struct box box) {
+    int spare = room - hints_cols(hints, count), apart = spare >= 8 ? 4 : 0;
+    int col = box.col + (box.cols >= 24 ? 1 : 0);
+    for (int i = 0; i < count; i++) {
+        col += i > 0 && hints[i].group != hints[i - 1].group ? apart : 0;
+        enum style label = hints[i].current ? STYLE_STRONG : STYLE_FAINT;
+        col += canvas_text(canvas, box.row, col, room, STYLE_KEY, hints[i].keys) + 1;
+        col += canvas_text(canvas, box.row, col, room, label, hints[i].label) + GAP;
+    }
+}
+
+void footer_help(const struct keymap *keymap, struct canvas *canvas, struct box box) {
+    struct hint hints[] = {{.keys = "up down", .label = "scroll", .rank = 1, .group = 1},
+                           {.keys = "space", .label = "a page on", .rank = 2, .group = 1},
+                           {.keys = "home end", .label = "first, last", .rank = 3, .group = 1},
+                           {.label = "closes", .rank = 0, .group = 2}};
+    int count = sizeof hints / sizeof *hints, room = box.cols - (box.cols >= 24 ? 2 : 0);
+    char help[16], leave[16];
+    press_name(keymap_binding(keymap, ACTION_HELP)->keys[0], help);
+    press_name(keymap_binding(keymap, ACTION_LEAVE)->keys[0], leave);
+    snprintf(hints[count - 1].keys, sizeof hints->keys, "%.12s %.12s esc", help, leave);
+    while (count > 1 && hints_cols(hints, count) > room)
+        count = drop(hints, count, least_important(hints, count, true));
+    draw_hints(hints, count, room, canvas, box);
+}
+
 void footer_draw(const struct footer *footer, struct canvas *canvas, struct box box) {
     struct hint hints[HINTS];
     int margin = box.cols >= 24 ? 1 : 0, room = box.cols - 2 * margin;
@@ -176,14 +202,7 @@ void footer_draw(const struct footer *footer, struct canvas *canvas, struct box 
         room -= control + 3;
     }
     count = fit_hints(hints, count, room);
-    int spare = room - hints_cols(hints, count), apart = spare >= 8 ? 4 : 0;
-    int col = box.col + margin;
-    for (int i = 0; i < count; i++) {
-        col += i > 0 && hints[i].group != hints[i - 1].group ? apart : 0;
-        enum style label = hints[i].current ? STYLE_STRONG : STYLE_FAINT;
-        col += canvas_text(canvas, box.row, col, room, STYLE_KEY, hints[i].keys) + 1;
-        col += canvas_text(canvas, box.row, col, room, label, hints[i].label) + GAP;
-    }
+    draw_hints(hints, count, room, canvas, box);
 }
 
 void footer_control(const struct run_state *state, bool watch, char *out, size_t size) {

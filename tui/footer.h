@@ -19,6 +19,9 @@ struct footer {
     char control[128]; /* at the right end; "": nothing */
 };
 
+/* The keys of the help page, which are all that act while it is open. */
+void footer_help(const struct keymap *keymap, struct canvas *canvas, struct box box);
+
 void footer_draw(const struct footer *footer, struct canvas *canvas, struct box box);
 
 /* Who holds control, in words for the footer: "" when it is ours and nobody watches. */

@@ -320,13 +320,25 @@ static bool has_key(const struct key_binding *binding) {
     return binding->keys[0] || binding->keys[1] || binding->keys[2];
 }
 
-/* Whether two actions can't have the same key. One of a screen and one of all get along, but for the vital.
- */
+/* Whether two actions can't both have a key that one of them is given: where both mean something. On a screen
+ * of its own an action may share it only as it did from the start. */
 static bool collide(const struct key_binding *a, const struct key_binding *b, bool vital) {
     unsigned screens_a = a->where & WHERE_SCREENS, screens_b = b->where & WHERE_SCREENS;
     if (!(a->where & b->where & WHERE_BOTH))
         return false;
-    return vital || (!screens_a && !screens_b) || (screens_a & screens_b);
+    return vital || !screens_a || !screens_b || (screens_a & screens_b);
+}
+
+static bool holds(const struct key_binding *binding, int key) {
+    return binding->keys[0] == key || binding->keys[1] == key || binding->keys[2] == key;
+}
+
+static void take_key(struct key_binding *binding, int key) {
+    int kept = 0, keys[3] = {0};
+    for (int k = 0; k < 3; k++)
+        if (binding->keys[k] != key && binding->keys[k] != PRESS_NONE)
+            keys[kept++] = binding->keys[k];
+    memcpy(binding->keys, keys, sizeof keys);
 }
 
 enum status keymap_set(struct keymap *keymap, const char *action, const char *key_text) {
@@ -341,18 +353,17 @@ enum status keymap_set(struct keymap *keymap, const char *action, const char *ke
             binding = &keymap->bindings[i];
     if (!binding)
         return status_fail(STATUS_BAD_INPUT,
-                           "no action \"%s\" to give the key %s to; the help (?) lists them", action,
-                           key_text);
+                           "no action \"%s\" to give the key %s to; the help (?) names them at its end",
+                           action, key_text);
     struct keymap changed = *keymap;
     for (int i = 0; i < changed.count; i++) {
         struct key_binding *other = &changed.bindings[i];
         bool vital =
             other->action == ACTION_LEAVE || other->action == ACTION_PROMPT || other->action == ACTION_HELP;
-        if (!collide(other, binding, vital))
+        bool shared = other != &changed.bindings[binding - keymap->bindings] && holds(binding, key);
+        if (shared || !collide(other, binding, vital))
             continue;
-        for (int k = 0; k < 3; k++)
-            if (other->keys[k] == key)
-                other->keys[k] = PRESS_NONE;
+        take_key(other, key);
         if (vital && other->action != binding->action && !has_key(other))
             return status_fail(STATUS_BAD_INPUT,
                                "the key %s is the only one of \"%s\": give that another first", key_text,

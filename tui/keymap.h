@@ -146,8 +146,9 @@ void press_name(int key, char out[16]);
 /* A key from such a name; 0: there is none. */
 int press_named(const char *name);
 
-/* Give an action another key ("pause", "p"); the key is taken from whatever had it. STATUS_BAD_INPUT: no such
- * action or key, or it would leave an action of `leave`, `help` or `prompt` without any. */
+/* Give an action another key ("pause", "p"); the key is taken from whatever had it where both mean something.
+ * STATUS_BAD_INPUT: no such action or key, or it would leave an action of `leave`, `help` or `prompt` without
+ * any. */
 enum status keymap_set(struct keymap *keymap, const char *action, const char *key);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/wire/command.h"
+#include "tui/preferences.h"
 #include "tui/scroll.h"
 
 bool help_view_act(struct help_view *view, enum action action) {
@@ -67,7 +68,7 @@ static void put_keys(struct help_page *page, const struct keymap *keymap, unsign
         bool begun = false;
         for (int i = 0; i < keymap->count; i++) {
             const struct key_binding *binding = &keymap->bindings[i];
-            if (!(binding->where & where) || (int)binding->group != group)
+            if (!(binding->where & where & WHERE_BOTH) || (int)binding->group != group)
                 continue;
             if (!begun)
                 put_head(page, heads[group]);
@@ -89,6 +90,33 @@ static void put_commands(struct help_page *page) {
     const char *sentence, *usage;
     for (int i = 0; (usage = command_usage(i, &sentence)) != NULL; i++)
         put(page, page->cols >= 50 ? 18 : 10, usage, sentence);
+}
+
+/* What the console does itself, and the names by which its keys are changed. */
+static void put_own(struct help_page *page, const struct keymap *keymap, unsigned where) {
+    int key_cols = page->cols >= 50 ? 20 : 10;
+    char line[64];
+    const char *key, *values;
+    put_head(page, "commands to the console, typed after :");
+    for (int i = 0; (key = preferences_key(i, &values)) != NULL; i++) {
+        snprintf(line, sizeof line, "set %s", key);
+        put(page, key_cols, line, values);
+    }
+    put(page, key_cols, "key ACTION KEY", "another key for an action, as in: key pause p");
+    put(page, key_cols, "budget", "what the console costs; again to hide it");
+    if (where & WHERE_REPLAY)
+        put(page, key_cols, "goto STEP", "to that step of the record");
+    put(page, key_cols, "help", "this page");
+    put(page, key_cols, "quit", "leave the console");
+    put_head(page, "actions, for key ACTION KEY");
+    char names[ACTIONS * 20] = "";
+    for (int i = 0; i < keymap->count; i++)
+        if (keymap->bindings[i].where & where & WHERE_BOTH) {
+            size_t length = strlen(names);
+            snprintf(names + length, sizeof names - length, "%s%s", length ? ", " : "",
+                     keymap->bindings[i].name);
+        }
+    put(page, 0, "", names);
 }
 
 /* Where the second column begins: the first group that leaves at least as much before it. */
@@ -122,6 +150,7 @@ void help_view_draw(struct help_view *view, struct canvas *canvas, const struct 
     put_keys(&page, keymap, where);
     if (where & WHERE_LIVE)
         put_commands(&page);
+    put_own(&page, keymap, where);
     int cut = two ? cut_page(&page) : page.count;
     int rows = cut > page.count - cut ? cut : page.count - cut,
         most = rows > body.rows ? rows - body.rows : 0;

@@ -47,12 +47,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char line[256];
     const char *found[8];
     bool taken;
+    char said[256];
     if (size >= sizeof line)
         return 0;
     memcpy(line, data, size);
     line[size] = 0;
     before = keymap;
-    if (config_line(line, &preferences, &keymap, &taken) != STATUS_OK)
+    if (config_line(line, &preferences, &keymap, &taken, said, sizeof said) != STATUS_OK)
         same(&keymap, &before);
     check(&preferences, &keymap);
     int count = config_complete(line, found, 8);

@@ -78,18 +78,23 @@ static void the_prompt(void **state) {
     struct preferences preferences;
     struct keymap keymap;
     bool taken;
+    char said[256];
     preferences_default(&preferences);
     keymap_default(&keymap);
-    assert_int_equal(config_line("set theme light", &preferences, &keymap, &taken), STATUS_OK);
+    assert_int_equal(config_line("set theme light", &preferences, &keymap, &taken, said, sizeof said),
+                     STATUS_OK);
     assert_true(taken && preferences.theme == THEME_LIGHT);
-    assert_int_equal(config_line("set lr 0.1", &preferences, &keymap, &taken), STATUS_OK);
+    assert_int_equal(config_line("set lr 0.1", &preferences, &keymap, &taken, said, sizeof said), STATUS_OK);
     assert_false(taken); /* the run's own */
-    assert_int_equal(config_line("pause", &preferences, &keymap, &taken), STATUS_OK);
+    assert_int_equal(config_line("pause", &preferences, &keymap, &taken, said, sizeof said), STATUS_OK);
     assert_false(taken);
-    assert_int_equal(config_line("set theme", &preferences, &keymap, &taken), STATUS_BAD_INPUT);
-    assert_int_equal(config_line("set theme light dark", &preferences, &keymap, &taken), STATUS_BAD_INPUT);
-    assert_int_equal(config_line("key pause", &preferences, &keymap, &taken), STATUS_BAD_INPUT);
-    assert_int_equal(config_line("key pause p", &preferences, &keymap, &taken), STATUS_OK);
+    assert_int_equal(config_line("set theme", &preferences, &keymap, &taken, said, sizeof said),
+                     STATUS_BAD_INPUT);
+    assert_int_equal(config_line("set theme light dark", &preferences, &keymap, &taken, said, sizeof said),
+                     STATUS_BAD_INPUT);
+    assert_int_equal(config_line("key pause", &preferences, &keymap, &taken, said, sizeof said),
+                     STATUS_BAD_INPUT);
+    assert_int_equal(config_line("key pause p", &preferences, &keymap, &taken, said, sizeof said), STATUS_OK);
     assert_int_equal(keymap_action(&keymap, 'p', WHERE_LIVE), ACTION_PAUSE);
     const char *found[16];
     int count = config_complete("set th", found, 16);

@@ -39,6 +39,14 @@ static void remapping(void **state) {
     assert_int_equal(keymap_action(&keymap, 'p', WHERE_LIVE), ACTION_PAUSE);
     assert_int_equal(keymap_action(&keymap, ' ', WHERE_LIVE), ACTION_NONE);
     assert_int_equal(keymap_action(&keymap, 'p', WHERE_REPLAY), ACTION_LAST_MARKER);
+    assert_int_equal(keymap_set(&keymap, "smooth", "="), STATUS_OK); /* one of two: the other goes up */
+    assert_int_equal(keymap_set(&keymap, "window", "+"), STATUS_OK);
+    assert_int_equal(keymap_action(&keymap, '=', WHERE_LIVE), ACTION_SMOOTH);
+    assert_int_equal(keymap_set(&keymap, "pause", "n"), STATUS_OK); /* a screen's own, too */
+    assert_int_equal(keymap_action(&keymap, 'n', WHERE_LIVE | WHERE_ON_WHY), ACTION_PAUSE);
+    assert_int_equal(keymap_action(&keymap, 'n', WHERE_REPLAY), ACTION_NEXT_MARKER);
+    assert_int_equal(keymap_set(&keymap, "pause", "p"), STATUS_OK);
+    assert_int_equal(keymap_set(&keymap, "next-phase", "n"), STATUS_OK);
     assert_int_equal(keymap_set(&keymap, "pawse", "p"), STATUS_BAD_INPUT);
     assert_int_equal(keymap_set(&keymap, "pause", "nokey"), STATUS_BAD_INPUT);
     struct keymap before = keymap;
@@ -225,6 +233,48 @@ static void answers(void **state) {
     desk_free(&desk);
 }
 
+/* With the help open its own keys act, and no other. */
+static void the_help_keeps_its_keys(void **state) {
+    (void)state;
+    struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20}, false);
+    const int closing[] = {'?', 'q', PRESS_ESCAPE, PRESS_ENTER, 'h', 'x'};
+    for (size_t i = 0; i < sizeof closing / sizeof *closing; i++) {
+        app_key(desk.app, '?', desk.state, desk.now);
+        assert_true(desk_shows(&desk, "the towers side by side"));
+        for (const char *key = "s+-Qncy12 :/"; *key; key++)
+            assert_int_equal(app_key(desk.app, *key, desk.state, desk.now), APP_NOTHING);
+        assert_false(desk_shows(&desk, "the towers side by side")); /* space went a page on */
+        assert_int_equal(app_key(desk.app, PRESS_END, desk.state, desk.now), APP_NOTHING);
+        assert_true(desk_shows(&desk, "page-down, home, end"));
+        assert_int_equal(app_key(desk.app, PRESS_HOME, desk.state, desk.now), APP_NOTHING);
+        assert_true(desk_shows(&desk, "the towers side by side"));
+        assert_int_equal(app_key(desk.app, closing[i], desk.state, desk.now), APP_NOTHING);
+        assert_false(desk_shows(&desk, "the towers side by side"));
+    }
+    desk_free(&desk);
+}
+
+/* What the prompt changes is said, in the place of an older refusal. */
+static void changes_are_said(void **state) {
+    (void)state;
+    struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20}, false);
+    type_line(&desk, "set foo 1");
+    assert_true(desk_shows(&desk, "no setting"));
+    assert_true(desk_shows(&desk, "log-scale"));
+    assert_int_equal(type_line(&desk, "set theme light"), APP_RESTYLE);
+    assert_true(desk_shows(&desk, "theme = light"));
+    assert_false(desk_shows(&desk, "no setting"));
+    type_line(&desk, "key foo z");
+    assert_true(desk_shows(&desk, "no action"));
+    type_line(&desk, "budget");
+    assert_false(desk_shows(&desk, "no action"));
+    type_line(&desk, "key pause n");
+    assert_true(desk_shows(&desk, "key pause = n, taken from next-phase"));
+    app_key(desk.app, '2', desk.state, desk.now);
+    expect_command(&desk, 'n', "pause");
+    desk_free(&desk);
+}
+
 static void watchers_send_nothing(void **state) {
     (void)state;
     struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20}, true);
@@ -265,6 +315,8 @@ int main(void) {
         cmocka_unit_test(history_and_completion),
         cmocka_unit_test(commands),
         cmocka_unit_test(answers),
+        cmocka_unit_test(the_help_keeps_its_keys),
+        cmocka_unit_test(changes_are_said),
         cmocka_unit_test(watchers_send_nothing),
         cmocka_unit_test(hostile_text),
     };
