@@ -1,45 +1,12 @@
 #include "datasets/content.h"
 
-#include <endian.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "datasets/format.h"
+#include "engine/base/hash.h"
 
 /* Blocks are hashed apart, on threads, and their hashes hashed in order. */
-enum { BLOCK = 4 << 20, LANES = 8, STRIPE = LANES * 8 };
-
-/* Odd, with bits all over; each step below can be undone, so that no difference of two blocks is lost on the
- * way. */
-static const uint64_t FACTOR = UINT64_C(0x9e3779b97f4a7c15);
-
-static uint64_t step(uint64_t hash, uint64_t word) {
-    hash = (hash ^ word) * FACTOR;
-    return hash ^ hash >> 32;
-}
-
-static uint64_t word_at(const uint8_t *bytes) {
-    uint64_t word;
-    memcpy(&word, bytes, sizeof word);
-    return le64toh(word);
-}
-
-/* Eight sums side by side: a processor works at them at once. */
-static uint64_t hash_bytes(const uint8_t *bytes, size_t size) {
-    uint64_t lanes[LANES], hash = size;
-    uint8_t rest[STRIPE] = {0};
-    size_t done = 0;
-    for (int i = 0; i < LANES; i++)
-        lanes[i] = (uint64_t)i + 1;
-    for (; done + STRIPE <= size; done += STRIPE)
-        for (int i = 0; i < LANES; i++)
-            lanes[i] = step(lanes[i], word_at(bytes + done + 8 * i));
-    if (size > done)
-        memcpy(rest, bytes + done, size - done);
-    for (int i = 0; i < LANES; i++)
-        hash = step(hash, step(lanes[i], word_at(rest + 8 * i)));
-    return hash;
-}
+enum { BLOCK = 4 << 20 };
 
 struct hashing {
     const struct image_set *set;
@@ -62,9 +29,9 @@ void content_hash(struct image_set *set) {
     if (!h.hashes)
         return;
     (void)parallel_run((int)blocks, hash_block, &h);
-    uint64_t hash = step(hash_bytes(set->labels, (size_t)set->count), (uint64_t)set->count);
+    uint64_t hash = hash_step(hash_bytes(set->labels, (size_t)set->count), (uint64_t)set->count);
     for (size_t i = 0; i < blocks; i++)
-        hash = step(hash, h.hashes[i]);
+        hash = hash_step(hash, h.hashes[i]);
     free(h.hashes);
     set->content = hash ? hash : 1;
 }

@@ -41,6 +41,9 @@ enum status checkpoint_write_in(int folder, const char *name, const char *path,
  * expected; `path` begins the message. */
 enum status checkpoint_check(const char *path, const struct snapshot *snapshot);
 
+/* What the metadata keep of a tensor's values, to see that they are as they were saved. */
+uint32_t checkpoint_sum(const float *values, size_t count);
+
 /* STATUS_NON_FINITE when one of values[count] is not finite; `where` begins the message. */
 enum status checkpoint_finite(const char *where, const char *tensor, const float *values, size_t count);
 

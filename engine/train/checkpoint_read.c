@@ -130,7 +130,8 @@ struct reader {
     const struct model *model;
     struct checkpoint *out;
     bool has[CHECKPOINT_SLOTS];
-    int expected; /* tensors seen so far that belong in it */
+    int expected;     /* tensors seen so far that belong in it */
+    const char *sums; /* of the tensors that are still to be compared */
 };
 
 static enum status find(struct reader *r, const struct safetensors_tensor *expected,
@@ -232,14 +233,37 @@ static enum status check_tensor(struct reader *r, const struct safetensors_tenso
     return find(r, expected, &tensor);
 }
 
-static enum status read_tensor(struct reader *r, const struct safetensors_tensor *expected,
-                               const struct model_parameter *parameter, int slot) {
+/* Where the values of a tensor go. */
+static float *place(const struct reader *r, const struct model_parameter *parameter, int slot) {
     int before = 0; /* slots whose arrays lie before this one's */
     for (int s = 0; s < slot; s++)
         before += r->has[s];
-    float *values = r->out->values + (size_t)before * r->model->flat_count + parameter->offset;
+    return r->out->values + (size_t)before * r->model->flat_count + parameter->offset;
+}
+
+static enum status read_tensor(struct reader *r, const struct safetensors_tensor *expected,
+                               const struct model_parameter *parameter, int slot) {
+    float *values = place(r, parameter, slot);
     STATUS_TRY(safetensors_read(&r->file, safetensors_find(&r->file, expected->name), values));
     return checkpoint_finite(r->file.path, expected->name, values, parameter->count);
+}
+
+/* The values are those that were saved: a disk or a copy may have put zeros or a past into the file. */
+static enum status check_sum(struct reader *r, const struct safetensors_tensor *expected,
+                             const struct model_parameter *parameter, int slot) {
+    uint32_t found = checkpoint_sum(place(r, parameter, slot), parameter->count);
+    unsigned saved;
+    int length = 0;
+    if (sscanf(r->sums, "%8x%n", &saved, &length) != 1)
+        return status_fail(STATUS_BAD_INPUT, "%s: its sums have no number for the tensor %s", r->file.path,
+                           expected->name);
+    r->sums += length;
+    if (saved == found)
+        return STATUS_OK;
+    return status_fail(STATUS_BAD_INPUT,
+                       "%s: the tensor %s is not as it was saved (its sum is %08x; %08x is expected): the "
+                       "file is damaged",
+                       r->file.path, expected->name, (unsigned)found, saved);
 }
 
 /* Whether a name is one that a checkpoint of this model holds. */
@@ -306,7 +330,9 @@ static enum status read_all(struct reader *r) {
             memcpy((char *)snapshot + checkpoint_slots[slot].offset, &next, sizeof next);
             next += r->model->flat_count;
         }
-    return checkpoint_check(r->file.path, snapshot);
+    STATUS_TRY(checkpoint_check(r->file.path, snapshot));
+    r->sums = safetensors_word(&r->file, "sums");
+    return r->sums ? each_tensor(r, check_sum) : STATUS_OK;
 }
 
 enum status checkpoint_read(const char *path, const struct model *model, struct checkpoint *out) {

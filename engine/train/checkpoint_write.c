@@ -1,7 +1,9 @@
+#include "engine/base/hash.h"
 #include "engine/train/checkpoint_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,13 +47,20 @@ enum status checkpoint_finite(const char *where, const char *tensor, const float
     return STATUS_OK;
 }
 
+uint32_t checkpoint_sum(const float *values, size_t count) {
+    uint64_t hash = hash_bytes(values, count * sizeof *values);
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
 /* ---- contents */
+
+enum { SUM_CHARS = 9 }; /* eight digits and a space */
 
 /* Everything the writer points at while a file is made. */
 struct contents {
     struct arena arena;
     struct safetensors_tensor *tensors;
-    struct safetensors_word words[10];
+    struct safetensors_word words[11];
     int tensor_count, word_count;
     char *config;
 };
@@ -80,8 +89,17 @@ static enum status add_counters(struct contents *c, const char *path, const stru
     return STATUS_OK;
 }
 
+static void add_word(struct contents *c, const char *key, const char *value) {
+    c->words[c->word_count++] = (struct safetensors_word){key, value};
+}
+
 static enum status add_parameters(struct contents *c, const char *path, const struct snapshot *snapshot) {
     const struct model *model = snapshot->model;
+    size_t most = (size_t)model->parameter_count * CHECKPOINT_SLOTS * SUM_CHARS, used = 0;
+    char *sums = arena_array(&c->arena, most + 1, 1);
+    if (!sums)
+        return status_fail(STATUS_NO_MEMORY, "%s: no memory to save it", path);
+    *sums = 0;
     for (int i = 0; i < model->parameter_count; i++)
         for (int slot = 0; slot < CHECKPOINT_SLOTS; slot++) {
             const struct model_parameter *parameter = &model->parameters[i];
@@ -99,12 +117,11 @@ static enum status add_parameters(struct contents *c, const char *path, const st
             for (int d = 0; d < parameter->dim_count; d++)
                 tensor->dims[d] = parameter->dims[d];
             STATUS_TRY(checkpoint_finite(path, tensor->name, values, parameter->count));
+            snprintf(sums + used, most + 1 - used, " %08" PRIx32, checkpoint_sum(values, parameter->count));
+            used += SUM_CHARS;
         }
+    add_word(c, "sums", used ? sums + 1 : sums);
     return STATUS_OK;
-}
-
-static void add_word(struct contents *c, const char *key, const char *value) {
-    c->words[c->word_count++] = (struct safetensors_word){key, value};
 }
 
 static enum status add_words(struct contents *c, const char *path, const struct snapshot *snapshot) {

@@ -48,6 +48,15 @@ again
 : >"$(step 9)"
 refuse 'an empty file' step-00000009.safetensors '0 bytes'
 
+again # as a disk leaves it that lost power: the length is right, the rest is zeros
+size=$(stat -c %s "$(step 6)")
+truncate -s $((size / 2)) "$(step 6)"
+truncate -s "$size" "$(step 6)"
+refuse 'zeros in its second half' step-00000006.safetensors 'softmax_linear/weights' 'not as it was saved' damaged
+again
+poke "$(step 6)" $((size - 100)) '\x01\x02'
+refuse 'two bytes changed' step-00000006.safetensors 'not as it was saved'
+
 again
 cd runs/r/checkpoints || exit 1
 for other in 'step-00000006 (1).safetensors' ._step-00000007.safetensors step-00000008.safetensors.part notes STEP-00000009.SAFETENSORS; do
