@@ -86,7 +86,8 @@ static int open_console(struct run_line *line, struct starting *starting) {
         return starting->code;
     }
     if (status == STATUS_OK && !*starting->run.name)
-        printf("the engine is still starting: `towerscope ls` shows it, `towerscope attach` comes back\n");
+        printf("the engine is still starting: soon `towerscope ls` shows it, and `towerscope attach` comes "
+               "back\n");
     return console_tell(status, &farewell, &line->console);
 }
 
