@@ -28,11 +28,13 @@ static void take_result(void *context, const struct event *event, bool recorded)
 
 static enum status no_checkpoint(const struct run_folder *folder) {
     if (lock_held(folder->path))
-        return status_fail(STATUS_NOT_FOUND, "run %s has no checkpoint yet: `towerscope ctl %s save` makes one",
-                           folder->name, folder->name);
-    return status_fail(STATUS_NOT_FOUND,
-                       "run %s has no checkpoint, and is not live: `towerscope run %s --resume` begins it again",
-                       folder->name, folder->name);
+        return status_fail(STATUS_NOT_FOUND,
+                           "run %s has no checkpoint yet: `towerscope ctl %s save` makes one", folder->name,
+                           folder->name);
+    return status_fail(
+        STATUS_NOT_FOUND,
+        "run %s has no checkpoint, and is not live: `towerscope run %s --resume` begins it again",
+        folder->name, folder->name);
 }
 
 /* A word with a / or ending like a checkpoint is a path; anything else is a run's name. */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "datasets/source.h"
+#include "engine/base/memory.h"
 #include "engine/base/printable.h"
 
 char *folder_path(const char *folder, const char *name) {
@@ -55,6 +56,7 @@ const char *folder_near(const char *folder, const char *word, const char *other,
 }
 
 enum status images_allocate(struct image_set *set, int64_t count, struct shape shape, const char *where) {
+    char words[32];
     size_t bytes;
     if (count < 0 || __builtin_mul_overflow((size_t)count, shape_size(shape), &bytes))
         return status_fail(STATUS_BAD_INPUT,
@@ -65,8 +67,8 @@ enum status images_allocate(struct image_set *set, int64_t count, struct shape s
     set->count = count;
     set->shape = shape;
     if (!set->pixels || !set->labels)
-        return status_fail(STATUS_NO_MEMORY, "%s: no memory for %lld images (%.1f MB)", where,
-                           (long long)count, (double)bytes / 1e6);
+        return status_fail(STATUS_NO_MEMORY, "%s: no memory for %lld images (%s)", where, (long long)count,
+                           memory_words(bytes, words));
     return STATUS_OK;
 }
 

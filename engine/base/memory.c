@@ -43,13 +43,11 @@ size_t memory_available(void) {
 }
 
 const char *memory_words(size_t bytes, char out[32]) {
-    if (bytes < 1000)
-        snprintf(out, 32, "%zu B", bytes);
-    else if (bytes < 1000000)
-        snprintf(out, 32, "%.1f kB", (double)bytes / 1e3);
-    else if (bytes < 10000000000)
-        snprintf(out, 32, "%.1f MB", (double)bytes / 1e6);
-    else
-        snprintf(out, 32, "%.1f GB", (double)bytes / 1e9);
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    int unit = 0;
+    for (; value >= 1024 && unit < 4; unit++)
+        value /= 1024;
+    snprintf(out, 32, "%.*f %s", unit ? 1 : 0, value, units[unit]);
     return out;
 }

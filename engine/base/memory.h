@@ -8,7 +8,7 @@
  * leaves and what its address space limit (ulimit -v) leaves. 0: not known. */
 size_t memory_available(void);
 
-/* Bytes as a person reads them, "173.2 MB" (10^6), into out[32]; returns out. */
+/* Bytes as a person reads them, "173.2 MiB" (2^20), into out[32]; returns out. */
 const char *memory_words(size_t bytes, char out[32]);
 
 #endif

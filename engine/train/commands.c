@@ -62,9 +62,13 @@ static void say_batch(const struct trainer *t, char reason[REASON_MAX]) {
     else if (batch % towers == 0)
         snprintf(reason, REASON_MAX, "the batch of %lld images is shared by %lld towers, %lld each", batch,
                  towers, batch / towers);
+    else if (batch < towers)
+        snprintf(reason, REASON_MAX,
+                 "%lld of the %lld towers have no images, and no weight in the average: the batch is %lld",
+                 towers - batch, towers, batch);
     else
-        snprintf(reason, REASON_MAX, "the batch of %lld images is shared by %lld towers, %lld or %lld each%s",
-                 batch, towers, batch / towers, batch / towers + 1, batch < towers ? ": some are idle" : "");
+        snprintf(reason, REASON_MAX, "the batch of %lld images is shared by %lld towers, %lld or %lld each",
+                 batch, towers, batch / towers, batch / towers + 1);
 }
 
 /* Towers that never average start again from their mean. Without the memory for it they average from now on.

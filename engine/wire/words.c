@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/memory.h"
 #include "engine/base/printable.h"
 #include "engine/wire/state.h"
 
@@ -50,6 +51,12 @@ static void say_loss(struct sentence *s, const char *before, double value) {
 static void say_integer(struct sentence *s, const char *before, int64_t value, const char *after) {
     if (value != WIRE_UNKNOWN_INT)
         say(s, "%s%" PRId64 "%s", before, value, after);
+}
+
+static void say_bytes(struct sentence *s, const char *before, int64_t bytes) {
+    char words[32];
+    if (bytes != WIRE_UNKNOWN_INT)
+        say(s, "%s%s", before, memory_words(bytes > 0 ? (size_t)bytes : 0, words));
 }
 
 static void say_text(struct sentence *s, const char *before, const char *text, const char *after) {
@@ -136,8 +143,7 @@ static void control_words(struct sentence *s, const struct event_control *e) {
 static void device_words(struct sentence *s, const struct event_device *e) {
     say(s, "%s", e->device ? e->device : "device");
     say_number(s, ", use ", e->utilization, "%.0f", 100, " %");
-    if (e->memory_used != WIRE_UNKNOWN_INT)
-        say(s, ", memory %.0f MB", (double)e->memory_used / 1e6);
+    say_bytes(s, ", memory ", e->memory_used);
     say_number(s, ", ", e->temperature, "%.0f", 1, " C");
     say_number(s, ", ", e->power, "%.0f", 1, " W");
 }
@@ -164,8 +170,7 @@ static void towers_words(struct sentence *s, const struct event_towers *e) {
 
 static void checkpoint_words(struct sentence *s, const struct event_checkpoint *e) {
     say_text(s, "saved ", e->path, "");
-    if (e->bytes != WIRE_UNKNOWN_INT)
-        say(s, ", %.1f MB", (double)e->bytes / 1e6);
+    say_bytes(s, ", ", e->bytes);
     say_number(s, " in ", e->seconds, "%.2f", 1, " s");
 }
 

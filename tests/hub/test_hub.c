@@ -260,6 +260,17 @@ static void commands_reach_the_trainer_and_are_answered(void **context) {
     assert_int_equal(client_send(ctl.client, "status", WIRE_UNKNOWN_INT, id), STATUS_OK);
     TAKE_UNTIL(&ctl, !strcmp(ctl.status, "applied"));
     assert_non_null(strstr(ctl.reason, "step 10"));
+    /* what the next step will use, and not what was refused */
+    event.command.text = "set lr 0.0625";
+    hub_emit(hub, &event, false);
+    struct event refused = event;
+    refused.command.text = "set lr 3";
+    refused.command.status = "refused";
+    refused.command.reason = "too fast";
+    hub_emit(hub, &refused, false);
+    TAKE_UNTIL(&w, !strcmp(w.reason, "too fast"));
+    assert_int_equal(client_send(ctl.client, "status", WIRE_UNKNOWN_INT, id), STATUS_OK);
+    TAKE_UNTIL(&ctl, strstr(ctl.reason, "lr 0.0625"));
     assert_int_equal(ctl.steps, 0);
     assert_int_equal(client_send(ctl.client, "status --json", WIRE_UNKNOWN_INT, id), STATUS_OK);
     TAKE_UNTIL(&ctl, ctl.reason[0] == '{');
