@@ -83,7 +83,8 @@ static void add_rates(struct line *line, const struct scene *scene) {
     }
     if (step->images != WIRE_UNKNOWN_INT) {
         piece = add(line, 8, false, STYLE_PLAIN, 0);
-        snprintf(piece->text, sizeof piece->text, "batch %lld", (long long)step->images);
+        format_count(text, step->images);
+        snprintf(piece->text, sizeof piece->text, "batch %.20s", text);
         piece->width = text_width(piece->text) > 9 ? text_width(piece->text) : 9;
     }
     if (isfinite(scene->shown->images_per_second)) {

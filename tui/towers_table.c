@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/format.h"
+#include "tui/legend.h"
 #include "tui/times.h"
 
 enum { COSINE_BAR = 8 }; /* cells of the cosine's bar */
@@ -128,21 +129,11 @@ enum {
     PARTS
 };
 
-static const struct {
-    uint32_t glyph;
-    char ascii;
-    enum style style;
-    const char *name;
-} parts[PARTS] = {
-    {0x2550, 'l', STYLE_PLAIN, "load"},     {0x2501, 'f', STYLE_PLAIN, "forward"},
-    {0x2500, 'b', STYLE_PLAIN, "backward"}, {0x254c, 'w', STYLE_FAINT, "wait"},
-    {0x00b7, 'a', STYLE_FAINT, "average"},
+static const struct legend_part parts[PARTS] = {
+    {0x2550, 'l', STYLE_PLAIN, "load", "load"},     {0x2501, 'f', STYLE_PLAIN, "forward", "fwd"},
+    {0x2500, 'b', STYLE_PLAIN, "backward", "back"}, {0x254c, 'w', STYLE_FAINT, "wait", "wait"},
+    {0x00b7, 'a', STYLE_FAINT, "average", "avg"},
 };
-
-static void draw_part(struct canvas *canvas, int row, int col, int part) {
-    uint32_t glyph = canvas->glyphs == GLYPHS_ASCII ? (uint32_t)parts[part].ascii : parts[part].glyph;
-    canvas_put(canvas, row, col, glyph, parts[part].style);
-}
 
 static void draw_time(const struct scene *scene, struct column_span span, int row,
                       const struct event_step_tower *t) {
@@ -152,8 +143,10 @@ static void draw_time(const struct scene *scene, struct column_span span, int ro
     int edges[TIMES_PARTS + 1];
     times_place(ms, whole, span.cols, edges);
     for (int p = 0; p < TIMES_PARTS; p++) /* the update is drawn as part of the averaging */
-        for (int col = edges[p]; col < edges[p + 1]; col++)
-            draw_part(scene->canvas, row, span.col + col, p < TIMES_AVERAGE ? p : PART_AVERAGE);
+        for (int col = edges[p]; col < edges[p + 1]; col++) {
+            const struct legend_part *part = &parts[p < TIMES_AVERAGE ? p : PART_AVERAGE];
+            legend_put(scene->canvas, row, span.col + col, part, part->style);
+        }
 }
 
 /* What the parts of the bars mean, beside the rule and the averaged row. */
@@ -161,19 +154,9 @@ static void draw_time_legend(const struct scene *scene, const struct towers_layo
     struct column_span span = at->columns[COLUMN_TIME];
     if (span.cols <= 0 || at->sum_rule.rows <= 0 || !scene->shown->have)
         return;
-    static const int lines[2][3] = {{PART_LOAD, PART_FORWARD, PART_BACKWARD}, {PART_WAIT, PART_AVERAGE, -1}};
-    int gap = span.cols >= 29 ? 2 : 1;
-    for (int line = 0; line < 2; line++) {
-        int row = line ? at->average.row : at->sum_rule.row, col = span.col, end = span.col + span.cols;
-        for (int i = 0; i < 3 && lines[line][i] >= 0; i++) {
-            int part = lines[line][i], width = 2 + (int)strlen(parts[part].name);
-            if (col + width > end)
-                break;
-            draw_part(scene->canvas, row, col, part);
-            canvas_text(scene->canvas, row, col + 2, width - 2, STYLE_FAINT, parts[part].name);
-            col += width + gap;
-        }
-    }
+    const struct box lines[] = {{at->sum_rule.row, span.col, 1, span.cols},
+                                {at->average.row, span.col, 1, span.cols}};
+    legend_draw(scene->canvas, lines, 2, parts, PARTS);
 }
 
 /* ---- rows */

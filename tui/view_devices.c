@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/format.h"
+#include "tui/legend.h"
 #include "tui/times.h"
 
 bool devices_view_act(struct devices_view *view, enum action action) {
@@ -39,49 +40,103 @@ static const struct event_device *live_of(const struct run_state *state, const c
     return NULL;
 }
 
+enum { DEVICE, MEMORY, USE, TEMPERATURE, POWER, CLOCK, NAME, CELLS };
+
+static const struct {
+    const char *head;
+    int least; /* columns, so that nothing moves while figures change */
+} cells[CELLS] = {{"device", 8}, {"memory", 21}, {"use", 7}, {"temperature", 11},
+                  {"power", 7},  {"clock", 8},   {"name", 4}};
+
+/* The text of one device's cell; whether it is known. */
+static bool cell_text(const struct scene *scene, const struct event_run_device *d, int cell, char *out,
+                      size_t size) {
+    const struct event_device *live = live_of(scene->state, d->device);
+    double unknown = wire_unknown();
+    int64_t used = live ? live->memory_used : WIRE_UNKNOWN_INT;
+    int64_t total = live && live->memory_total != WIRE_UNKNOWN_INT ? live->memory_total : d->memory;
+    switch (cell) {
+    case DEVICE:
+    case NAME:
+        snprintf(out, size, "%.100s", cell == NAME ? (d->name ? d->name : "") : d->device ? d->device : "");
+        return true;
+    case MEMORY:
+        memory_text(out, size, used, total);
+        return used != WIRE_UNKNOWN_INT || total != WIRE_UNKNOWN_INT;
+    case USE:
+        known(out, size, live && isfinite(live->utilization) ? 100 * live->utilization : unknown, "%");
+        break;
+    case TEMPERATURE:
+        known(out, size, live ? live->temperature : unknown, "C");
+        break;
+    case POWER:
+        known(out, size, live ? live->power : unknown, "W");
+        break;
+    default:
+        known(out, size, live ? live->clock : unknown, "MHz");
+    }
+    return strcmp(out, "unknown") != 0;
+}
+
+static int columns_sum(const int cols[CELLS]) {
+    int sum = 0;
+    for (int c = 0; c < CELLS; c++)
+        sum += cols[c] + (cols[c] && sum ? 2 : 0);
+    return sum;
+}
+
+/* How wide the cells are; 0: not there, first what is known of no device, then what has no room. */
+static void fit_cells(const struct scene *scene, const struct event_run_start *start, int room,
+                      int cols[CELLS]) {
+    bool any[CELLS] = {false};
+    char text[128];
+    for (int c = 0; c < CELLS; c++) {
+        cols[c] = cells[c].least;
+        for (int64_t i = 0; i < start->device_count; i++) {
+            any[c] |= cell_text(scene, &start->devices[i], c, text, sizeof text);
+            cols[c] = text_width(text) > cols[c] ? text_width(text) : cols[c];
+        }
+    }
+    for (int c = CLOCK; c >= MEMORY && columns_sum(cols) > room; c--)
+        cols[c] = any[c] ? cols[c] : 0;
+    int over = columns_sum(cols) - room; /* the name gives way as far as it can */
+    cols[NAME] -= over > 0 && cols[NAME] - over >= cells[NAME].least ? over : 0;
+    for (int c = NAME; c >= MEMORY && columns_sum(cols) > room; c--)
+        cols[c] = 0;
+}
+
 static int draw_devices(const struct scene *scene, struct box box) {
     struct canvas *canvas = scene->canvas;
     const struct event_run_start *start = &scene->state->run_start.run_start;
-    int row = box.row;
-    canvas_text(canvas, row++, box.col, box.cols, STYLE_FAINT,
-                "device   memory               use      temperature  power    clock     name");
-    if (scene->state->run_start.kind != EVENT_RUN_START)
+    int row = box.row, cols[CELLS];
+    if (scene->state->run_start.kind != EVENT_RUN_START) {
+        canvas_text(canvas, row++, box.col, box.cols, STYLE_FAINT, cells[DEVICE].head);
         return row - box.row;
-    for (int64_t i = 0; i < start->device_count && row < box.row + box.rows; i++) {
-        const struct event_run_device *d = &start->devices[i];
-        const struct event_device *live = live_of(scene->state, d->device);
-        double unknown = wire_unknown();
-        char memory[128], use[32], temperature[32], power[32], clock[32];
-        memory_text(memory, sizeof memory, live ? live->memory_used : WIRE_UNKNOWN_INT,
-                    live && live->memory_total != WIRE_UNKNOWN_INT ? live->memory_total : d->memory);
-        known(use, sizeof use, live && isfinite(live->utilization) ? 100 * live->utilization : unknown, "%");
-        known(temperature, sizeof temperature, live ? live->temperature : unknown, "C");
-        known(power, sizeof power, live ? live->power : unknown, "W");
-        known(clock, sizeof clock, live ? live->clock : unknown, "MHz");
-        canvas_print(canvas, row++, box.col, box.cols, STYLE_PLAIN, "%-8s %-20s %-8s %-12s %-8s %-9s %s",
-                     d->device ? d->device : "", memory, use, temperature, power, clock,
-                     d->name ? d->name : "");
     }
+    fit_cells(scene, start, box.cols, cols);
+    for (int64_t i = -1; i < start->device_count && row < box.row + box.rows; i++, row++)
+        for (int c = 0, col = box.col; c < CELLS; c++) {
+            char text[128];
+            if (cols[c] == 0)
+                continue;
+            if (i >= 0)
+                (void)cell_text(scene, &start->devices[i], c, text, sizeof text);
+            canvas_text(canvas, row, col, cols[c], i < 0 ? STYLE_FAINT : STYLE_PLAIN,
+                        i < 0 ? cells[c].head : text);
+            col += cols[c] + 2;
+        }
     return row - box.row;
 }
 
 /* ---- the timeline */
 
-static const struct {
-    const char *name;
-    uint32_t glyph;
-    char ascii;
-    bool faint;
-} parts[TIMES_PARTS] = {{"load", 0x2591, 'l', false},     {"forward", 0x2592, 'f', false},
-                        {"backward", 0x2588, 'b', false}, {"wait", 0x00b7, '.', true},
-                        {"average", 0x2593, 'a', false},  {"update", 0x2550, 'u', false}};
+static const struct legend_part parts[TIMES_PARTS] = {
+    {0x2591, 'l', STYLE_PLAIN, "load", "load"},     {0x2592, 'f', STYLE_PLAIN, "forward", "fwd"},
+    {0x2588, 'b', STYLE_PLAIN, "backward", "back"}, {0x00b7, '.', STYLE_FAINT, "wait", "wait"},
+    {0x2593, 'a', STYLE_STRONG, "average", "avg"},  {0x2550, 'u', STYLE_STRONG, "update", "upd"}};
 
 static void part_at(struct canvas *canvas, int row, int col, int part, enum style hue) {
-    canvas_put(canvas, row, col,
-               canvas->glyphs == GLYPHS_ASCII ? (uint32_t)parts[part].ascii : parts[part].glyph,
-               parts[part].faint       ? STYLE_FAINT
-               : part >= TIMES_AVERAGE ? STYLE_STRONG
-                                       : hue);
+    legend_put(canvas, row, col, &parts[part], parts[part].style == STYLE_PLAIN ? hue : parts[part].style);
 }
 
 static void draw_bar(const struct scene *scene, int row, int col, int cols, const double ms[TIMES_PARTS],
@@ -100,18 +155,6 @@ static double whole_of(const struct event_step *step) {
     return most;
 }
 
-static void draw_legend(const struct scene *scene, int row, int col, int cols) {
-    int end = col + cols;
-    for (int p = 0; p < TIMES_PARTS; p++) {
-        int width = 2 + (int)strlen(parts[p].name);
-        if (col + width > end)
-            return;
-        part_at(scene->canvas, row, col, p, STYLE_PLAIN);
-        canvas_text(scene->canvas, row, col + 2, width - 2, STYLE_FAINT, parts[p].name);
-        col += width + 2;
-    }
-}
-
 static void draw_timeline(struct devices_view *view, const struct scene *scene, struct box box) {
     struct canvas *canvas = scene->canvas;
     const struct event_step *step = &scene->state->step.step;
@@ -121,7 +164,10 @@ static void draw_timeline(struct devices_view *view, const struct scene *scene, 
     format_count(number, step->step);
     snprintf(text, sizeof text, "step %s: %.1f ms", number, whole);
     canvas_text(canvas, box.row, box.col, box.cols, STYLE_STRONG, text);
-    draw_legend(scene, box.row, box.col + text_width(text) + 4, box.cols - text_width(text) - 4);
+    int after = text_width(text) + 4;
+    const struct box lines[] = {{box.row, box.col + after, 1, box.cols - after},
+                                {box.row + 1, box.col, 1, box.cols - numbers}};
+    legend_draw(canvas, lines, 2, parts, TIMES_PARTS);
     if (numbers)
         canvas_text_right(canvas, box.row + 1, box.col + box.cols, numbers, STYLE_FAINT,
                           "load forward backward    wait  (ms)");

@@ -122,20 +122,26 @@ static void draw_head(const struct log_view *view, const struct scene *scene, co
         canvas_text_right(canvas, box.row, at->step_end, 9, STYLE_FAINT, "step");
         canvas_text(canvas, box.row, at->text, 20, STYLE_FAINT, "what happened");
     }
-    char text[160];
-    int n = snprintf(text, sizeof text, scene->state->log_dropped > 0 ? "the last %lld lines" : "%lld lines",
-                     (long long)found);
-    if (*view->filter)
-        n += snprintf(text + n, sizeof text - (size_t)n, " with \"%s\"", view->filter);
     int64_t quiet = 0;
     for (int64_t i = 0; i < scene->state->log_count; i++)
         quiet += scene->state->log[i].quiet;
-    if (quiet > 0 && !*view->filter && box.cols >= 60)
-        n += snprintf(text + n, sizeof text - (size_t)n, ", and %lld of screens%s", (long long)quiet,
-                      box.cols >= 100 ? " (/ finds them)" : "");
+    char text[160], below[40] = "", others[64] = "", filter[80] = "";
+    const char *dropped = scene->state->log_dropped > 0 ? "the last " : "";
+    int end = box.cols - (box.cols >= 24), room = end - (at->step_end > 0 ? at->text + 13 + 2 : 1);
     if (view->up > 0)
-        snprintf(text + n, sizeof text - (size_t)n, ", %lld below", (long long)view->up);
-    canvas_text_right(canvas, box.row, box.cols - (box.cols >= 24), box.cols / 2, STYLE_FAINT, text);
+        snprintf(below, sizeof below, ", %lld below", (long long)view->up);
+    if (*view->filter)
+        snprintf(filter, sizeof filter, " with \"%s\"", view->filter);
+    else if (quiet > 0)
+        snprintf(others, sizeof others, ", and %lld of screens%s", (long long)quiet,
+                 box.cols >= 100 ? " (/ finds them)" : "");
+    for (int least = 0; least < 3; least++) { /* what matters least goes first */
+        snprintf(text, sizeof text, "%s%lld lines%s%s%s", least < 2 ? dropped : "", (long long)found, filter,
+                 least < 1 ? others : "", below);
+        if (text_width(text) <= room)
+            break;
+    }
+    canvas_text_right(canvas, box.row, end, room, STYLE_FAINT, text);
 }
 
 /* How far one may scroll up: until the oldest line stands at the top. */

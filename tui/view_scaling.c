@@ -36,14 +36,15 @@ double scaling_step(const struct scaling *s, int64_t towers, int64_t images) {
 
 static void draw_noise(const struct scene *scene, int row, int col, int cols, int64_t images) {
     double noise = scene->shown->have ? scene->shown->step.noise_scale : wire_unknown();
-    char text[FORMAT_SIZE];
+    char text[FORMAT_SIZE], batch[FORMAT_SIZE];
     format_short(text, noise, 2);
+    format_count(batch, images);
     if (!isfinite(noise) || noise <= 0)
         canvas_text(scene->canvas, row, col, cols, STYLE_FAINT,
                     "noise scale not known yet: it wants two towers and some steps");
     else
         canvas_print(scene->canvas, row, col, cols, STYLE_PLAIN,
-                     "noise scale \u2248 %s images, batch %lld: a larger one %s", text, (long long)images,
+                     "noise scale \u2248 %s images, batch %s: a larger one %s", text, batch,
                      (double)images < noise ? "still saves steps" : "saves few steps");
 }
 
@@ -64,14 +65,16 @@ static void draw_row(const struct scene *scene, const struct scaling *s, int row
     double one = scaling_step(s, 1, s->images), fixed = scaling_step(s, n, s->images);
     double alone = scaling_step(s, 1, shard), grown = scaling_step(s, n, n * shard);
     bool here = n == s->towers, beyond = n > s->images;
-    char a[FORMAT_SIZE], b[FORMAT_SIZE], c[FORMAT_SIZE], d[FORMAT_SIZE], batch[FORMAT_SIZE];
+    char a[FORMAT_SIZE], b[FORMAT_SIZE], c[FORMAT_SIZE], d[FORMAT_SIZE], batch[FORMAT_SIZE],
+        towers[FORMAT_SIZE];
     format_fixed(a, beyond ? wire_unknown() : fixed, 9, 2);
     percent(b, beyond ? wire_unknown() : one / (fixed * (double)n));
     format_fixed(c, grown, 9, 2);
     percent(d, alone / grown);
     format_count(batch, n * shard);
-    canvas_print(scene->canvas, row, col, 78, here ? STYLE_STRONG : STYLE_PLAIN, "%s%6lld %s %s   %9s %s %s",
-                 here ? ">" : " ", (long long)n, a, b, batch, c, d);
+    format_count(towers, n);
+    canvas_print(scene->canvas, row, col, 78, here ? STYLE_STRONG : STYLE_PLAIN, "%s%6s %s %s   %9s %s %s",
+                 here ? ">" : " ", towers, a, b, batch, c, d);
 }
 
 void scaling_draw(const struct scene *scene, struct box body) {
