@@ -172,19 +172,23 @@ static void draw_phases(const struct scene *scene, struct box box, const struct 
              : step->frozen ? ", frozen"
              : step->moving ? ", training on"
                             : ", done");
-    int wide = 59, room = end - col;
-    bool all = room >= wide + 12;
-    col += canvas_text(canvas, box.row, col, all ? room - wide : room, STYLE_STRONG, text) + 3;
+    enum { STRIP = 50, WORDS = 28, GAPS = WHY_PHASES - 1 }; /* the phases without gaps; what stands before */
+    int room = end - col, gap = room >= 100 ? 3 : 0, strip = STRIP + GAPS * gap;
+    int before = room - strip < WORDS + gap ? room - strip : WORDS + gap; /* so that the phases stand still */
+    bool all = before >= 20;
+    if (all && text_width(text) > before - 2)
+        snprintf(text, sizeof text, "step %s", count);
+    int used = canvas_text(canvas, box.row, col, all ? before - 1 : room, STYLE_STRONG, text);
+    col += all ? before : used + 3;
     if (!all) {
         if (phase >= 0)
             canvas_text(canvas, box.row, col, end - col, STYLE_SELECTED, why_phase_name(phase));
         return;
     }
-    int gap = room >= 100 ? 3 : 1;
     for (int i = 0; i < WHY_PHASES; i++) {
         bool here = !step->moving && i == (int)phase, done = i <= (int)step->reached;
         if (i > 0) {
-            canvas_fill(canvas, box.row, col, gap, gap == 1 ? ' ' : 0x2500, STYLE_FAINT);
+            canvas_fill(canvas, box.row, col, gap, 0x2500, STYLE_FAINT);
             col += gap;
         }
         snprintf(text, sizeof text, here ? "\u2590%s\u258c" : " %s ", why_phase_name((enum why_phase)i));

@@ -248,8 +248,10 @@ static bool draw_update(const struct scene *scene, const struct why_picture *p, 
     char text[96], lr[FORMAT_SIZE];
     const char *by = momentum > 0 ? "v" : why_step_clipped(step) ? "cut" : step->applied ? "g" : "\u1e21";
     format_short(lr, step->lr, 2);
-    snprintf(text, sizeof text, "%s%.8s\u00b7%s", room >= 13 ? "w\u2190w\u2212" : "w\u2212",
-             wire_is_unknown(step->lr) ? "lr" : lr, by);
+    const char *rate = wire_is_unknown(step->lr) ? "lr" : lr;
+    snprintf(text, sizeof text, "w\u2190w\u2212%.8s\u00b7%s", rate, by);
+    if (text_width(text) > room)
+        snprintf(text, sizeof text, "w\u2212%.8s\u00b7%s", rate, by);
     canvas_text(scene->canvas, row, col, room, beyond(p, WHY_UPDATE) ? STYLE_STRONG : STYLE_FAINT, text);
     return true;
 }
@@ -321,6 +323,10 @@ static void draw_batch(const struct scene *scene, const struct why_picture *p) {
         draw_pictures(scene, p);
 }
 
+static int most_of(int a, int b) {
+    return a > b ? a : b;
+}
+
 void why_draw_flow(const struct scene *scene, const struct why_picture *p) {
     struct why_row rows[WHY_ROWS];
     struct box flow = p->at->flow;
@@ -329,8 +335,10 @@ void why_draw_flow(const struct scene *scene, const struct why_picture *p) {
     if (flow.rows <= 0)
         return;
     int space = p->view->presenter ? 2 : 1;
-    int most = p->step->terms + p->step->towers - 1; /* for a room: the terms of one tower alone */
-    int room = space == 2 && most < flow.rows ? most : flow.rows;
+    int terms = p->step->terms, towers = p->step->towers;
+    int most = terms + towers - 1; /* for a room: the terms of one tower alone, unless all have air */
+    bool airy = towers * (most_of(terms, 1) + 1) - 1 <= flow.rows;
+    int room = space == 2 && !airy && most < flow.rows ? most : flow.rows;
     int count = why_fold(p->step->towers, p->step->terms, p->view->tower, room, rows), more = 0;
     if (space == 2) /* a blank line between towers, when all still fit */
         for (int i = 1; i < count; i++)

@@ -120,7 +120,7 @@ static struct column_span column(int *col, int cols) {
     return span;
 }
 
-static void layout_columns(struct box body, struct why_layout *out) {
+static void layout_columns(struct box body, bool presenter, struct why_layout *out) {
     int cols = body.cols, col = body.col + (cols >= 24 ? 1 : 0), end = body.col + cols - (cols >= 24 ? 1 : 0);
     bool wide = cols >= 112;
     out->batch = column(&col, cols >= 132 ? 24 : wide ? 12 : 0);
@@ -128,7 +128,7 @@ static void layout_columns(struct box body, struct why_layout *out) {
     out->terms = column(&col, wide ? 40 : cols >= 76 ? 35 : most(0, least(35, cols - 26)));
     out->total = column(&col, cols >= 16 ? (wide ? 9 : 6) : 0);
     out->norm = column(&col, cols >= 60 ? (wide ? 6 : 5) : 0);
-    out->angle = column(&col, cols >= 66 ? (wide ? 10 : 4) : 0);
+    out->angle = column(&col, cols >= 66 && !presenter ? (wide ? 10 : 4) : 0);
     out->average = column(&col, most(0, end - col));
     if (out->average.cols < 9)
         out->average.cols = 0;
@@ -149,6 +149,7 @@ void layout_why(struct box body, int rows_wanted, int rows_folded, int words, in
     struct stack stack = {body, body.row};
     int rows = body.rows;
     bool tall = rows >= 30;
+    enum { DETAILS = 7 }; /* rows of one rule in words, and the blank one above */
     out->phases = take(&stack, 1);
     if (presenter && rows >= 16)
         take(&stack, 1);
@@ -158,7 +159,10 @@ void layout_why(struct box body, int rows_wanted, int rows_folded, int words, in
     out->heads = take(&stack, rows >= 6 ? 1 : 0);
     int left = body.row + rows - stack.row;
     int proof = left >= 8 ? (tall && body.cols < 140 ? 2 : 1) : 0;
-    if (presenter || details) { /* the flow, the proof, and one rule in words */
+    int beside = details && !presenter ? DETAILS : 0; /* kept for the words, where the table has room too */
+    bool both = beside > 0 &&
+                left - proof - (tall ? 2 : 0) - alternatives - 1 - beside >= least(most(rows_folded, 5), 10);
+    if (presenter || (details && !both)) { /* the flow, the proof, and one rule in words */
         int explained = details ? most(0, least(left - proof - 4, 8)) : 0;
         out->flow = take(&stack, least(left - proof - explained - (tall ? 2 : 0),
                                        presenter ? left : most(rows_wanted, 3)));
@@ -170,7 +174,7 @@ void layout_why(struct box body, int rows_wanted, int rows_folded, int words, in
         int table =
             left >= 14 + proof ? alternatives : table_rows(left - proof - 1, rows_folded, alternatives);
         int rules = tall ? 2 : 0;
-        int flow = left - proof - rules - (table > 0 ? table + 1 : 0);
+        int flow = left - proof - rules - (table > 0 ? table + 1 : 0) - beside;
         out->flow = take(&stack, least(flow, most(rows_wanted, 5)));
         out->proof_rule = take(&stack, tall ? 1 : 0);
         out->proof = take(&stack, proof);
@@ -183,5 +187,5 @@ void layout_why(struct box body, int rows_wanted, int rows_folded, int words, in
             out->details = take(&stack, spare - 1);
         }
     }
-    layout_columns(body, out);
+    layout_columns(body, presenter, out);
 }

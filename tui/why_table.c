@@ -95,6 +95,33 @@ int why_alternatives(const struct why_step *step, const struct event_alternative
     return NAMES;
 }
 
+/* Whether the model has no decay, as the newest step or the run's begin tells. */
+static bool no_decay(const struct run_state *state) {
+    double decay = state->step.kind == EVENT_STEP             ? state->step.step.weight_decay
+                   : state->run_start.kind == EVENT_RUN_START ? state->run_start.run_start.weight_decay
+                                                              : wire_unknown();
+    return isfinite(decay) && !(fabs(decay) > 0);
+}
+
+/* Whether nothing is clipped: as this step tells, or the newest that was looked into. */
+static bool no_clipping(const struct why_step *step) {
+    const struct event *why = &step->state->why;
+    double norm = step->gradients || why->kind != EVENT_WHY ? step->clip_norm : why->why.clip_norm;
+    return isfinite(norm) && !(norm > 0);
+}
+
+/* What makes no difference is known of most rules before the average: the sentence stays the same. */
+static bool surely_identical(const struct why_step *step, const char *name) {
+    int64_t images = step->images, towers = step->towers;
+    if (!strcmp(name, "clip-before"))
+        return no_clipping(step);
+    if (towers == 1)
+        return true;
+    if (!strcmp(name, "plain-mean"))
+        return images != WIRE_UNKNOWN_INT && towers > 0 && images % towers == 0;
+    return !strcmp(name, "decay-per-tower") && no_decay(step->state);
+}
+
 static struct event_alternative alternative_at(const struct why_picture *p, int i) {
     const struct event_alternative *all;
     int count = why_alternatives(p->step, &all);
@@ -103,9 +130,7 @@ static struct event_alternative alternative_at(const struct why_picture *p, int 
     double unknown = wire_unknown();
     struct event_alternative out = {NULL, unknown, unknown, unknown, unknown, false};
     out.name = all && i < count ? all[i].name : i < NAMES ? names[i] : "";
-    int64_t images = p->step->images, towers = p->step->towers;
-    if (!strcmp(out.name, "plain-mean") && images != WIRE_UNKNOWN_INT && towers > 0)
-        out.identical = images % towers == 0;
+    out.identical = surely_identical(p->step, out.name);
     return out;
 }
 

@@ -261,7 +261,8 @@ void why_rule_words(const struct event_alternative *rule, const struct why_step 
                  brief ? "small shards weigh too much"
                        : "uneven shards: an image of a small one weighs more");
     } else if (is(name, "clip-before") && wire_is_unknown(rule->grad_norm)) {
-        snprintf(out, size, "differs when gradients are clipped");
+        snprintf(out, size, "%s",
+                 brief ? "differs if something is clipped" : "differs when gradients are clipped");
     } else if (is(name, "clip-before")) {
         snprintf(out, size, "%s",
                  brief ? "the average points elsewhere"

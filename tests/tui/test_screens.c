@@ -111,6 +111,8 @@ static const struct shot shots[] = {
     SHOT("why-no-scope-80x24", 24, 80, PLAINLY, "2o<", RUN, .frozen = "losses"),
     SHOT("why-looking-back", 24, 80, PLAINLY, "2bbb", RUN, .frozen = "update"),
     SHOT("why-details", 24, 80, PLAINLY, "2vd", RUN, .frozen = "update"),
+    SHOT("why-details-120x40", 40, 120, PLAINLY, "2vd", .towers = 16, .steps = 30, .frozen = "average"),
+    SHOT("why-presenter-two-towers", 24, 80, PLAINLY, "2V", .towers = 2, .steps = 30, .frozen = "update"),
     SHOT("why-presenter-120x40", 40, 120, PLAINLY, "2V", RUN, .frozen = "average"),
     SHOT("why-presenter-80x24", 24, 80, PLAINLY, "2V", RUN, .frozen = "losses"),
     SHOT("why-one-tower", 24, 80, PLAINLY, "2", .towers = 1, .steps = 30, .frozen = "average"),
