@@ -74,13 +74,16 @@ static void foresee(const struct loader *l, const struct batch *b, int64_t image
         __builtin_prefetch(pixels + at);
 }
 
+void loader_picture(const struct loader *l, const struct batch *b, int64_t image, float *out) {
+    if (image + 1 < b->images)
+        foresee(l, b, image + 1);
+    distort_training(l->set, b->samples[image], l->options.size, l->options.distortions, l->options.seed,
+                     b->place.epoch, out);
+}
+
 void loader_make(const struct loader *l, const struct batch *b, int64_t first, int64_t images) {
-    for (int64_t i = first; i < first + images; i++) {
-        if (i + 1 < b->images)
-            foresee(l, b, i + 1);
-        distort_training(l->set, b->samples[i], l->options.size, l->options.distortions, l->options.seed,
-                         b->place.epoch, b->pixels + (size_t)i * l->image);
-    }
+    for (int64_t i = first; i < first + images; i++)
+        loader_picture(l, b, i, b->pixels + (size_t)i * l->image);
 }
 
 /* With the lock held: the oldest slot that still has images to give out, or NULL. */

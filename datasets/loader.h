@@ -45,9 +45,12 @@ void loader_close(struct loader *loader);
 enum status loader_next(struct loader *loader, const struct batch **out, double *waited);
 
 /* Make the pictures first .. first + images - 1 of the batch that loader_next gave. Needed for each picture
- * once where the loader has no threads; to be called from any thread, and by many at once for different
- * pictures. What a picture shows depends on seed, epoch and sample alone. */
+ * that is looked at where the loader has no threads; to be called from any thread, and by many at once for
+ * different pictures. What a picture shows depends on seed, epoch and sample alone. */
 void loader_make(const struct loader *loader, const struct batch *batch, int64_t first, int64_t images);
+
+/* One of these pictures into memory of the caller's, [size][size][c]. */
+void loader_picture(const struct loader *loader, const struct batch *batch, int64_t image, float *out);
 
 /* Go on from another place or with another batch size; what was made ahead and does not fit is dropped.
  * Allocates when the batch grows. */

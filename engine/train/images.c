@@ -41,6 +41,7 @@ static enum status fill_images(struct trainer *t, const struct tower *tower, int
     size_t values = shape_size(shape), text = base64_size(values);
     for (int64_t i = 0; i < count; i++) {
         size_t at = (size_t)(tower->first + first + i);
+        trainer_pixels(t, (int64_t)at, 1);
         to_bytes(t->batch->pixels + at * values, values, bytes);
         base64_encode(bytes, values, encoded + (size_t)i * text);
         images[i] = (struct event_image){.label = t->batch->labels[at],

@@ -110,7 +110,7 @@ struct trainer {
     int64_t loader_batch;             /* images of its full batches */
     struct loader_place loader_place; /* of the batch it hands out next */
     unsigned distortions;
-    const struct batch *batch;     /* of the step at hand, until the next one begins */
+    const struct batch *batch;     /* of the step at hand, until the next one begins; see trainer_pixels() */
     enum step_phase phase;         /* of the step at hand that comes next */
     enum rule rule;                /* in force; RULE_RIGHT: none of the wrong ones */
     int64_t rule_since;            /* step after which it holds */
@@ -211,6 +211,10 @@ enum status step_settle(struct trainer *t);
 /* A frozen step begins again: it has changed nothing yet. Its images come again, whatever changes meanwhile.
  */
 enum status step_take_back(struct trainer *t);
+
+/* See to it that t->batch->pixels holds pictures first .. first + images - 1 of the step at hand, or of the last
+ * one. */
+void trainer_pixels(struct trainer *t, int64_t first, int64_t images);
 
 /* Sum of the images' losses, in order: from the device's doubles where they are that, else from the host's
  * copy. */

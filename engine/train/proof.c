@@ -66,6 +66,7 @@ static enum status run(void *context, int item, int worker, struct stream *strea
 
 enum status proof_run(struct trainer *t, struct proof *p, double *cross_entropy) {
     struct proof_work work = {t, p};
+    trainer_pixels(t, 0, p->images);
     STATUS_TRY(t->options.device.ops->each(t->options.device.device, 1, run, &work));
     STATUS_TRY(trainer_wait(t));
     *cross_entropy = trainer_loss_sum(t, net_losses(p->net, &p->memory), p->losses, p->images) / p->images;

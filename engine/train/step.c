@@ -9,9 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Pictures that are made before they are copied to the towers: few enough to be in the cache still. */
-enum { MAKE_AT_ONCE = 8 };
-
 /* What the workers read while the towers run. */
 struct work {
     struct trainer *t;
@@ -347,17 +344,23 @@ static enum status next_batch(struct trainer *t) {
     return STATUS_OK;
 }
 
-/* Pictures first .. first + images - 1 of the batch to the inputs of the towers that get them. */
-static enum status hand_out(struct trainer *t, int64_t first, int64_t images, struct stream *stream) {
-    for (int k = 0; k < t->towers->count; k++) {
-        const struct tower *tower = &t->towers->tower[k];
-        int64_t from = tower->first > first ? tower->first : first;
-        int64_t tower_end = tower->first + tower->images,
-                end = first + images < tower_end ? first + images : tower_end;
-        if (from < end)
-            STATUS_TRY(load_images(t, tower, from - tower->first, end - from, stream));
+void trainer_pixels(struct trainer *t, int64_t first, int64_t images) {
+    if (t->info.host_memory) /* else the loader's threads have made them */
+        loader_make(t->loader, t->batch, first, images);
+}
+
+/* A picture of the batch to the input of the tower that gets it; the batch's own pixels wait until somebody
+ * asks for them: to write both would take twice as long. */
+static enum status make_picture(struct trainer *t, const struct tower *tower, int64_t image,
+                                struct stream *stream) {
+    size_t values = shape_size(t->options.model->input);
+    if (t->info.element_bytes == sizeof(float)) {
+        float *input = net_input(tower->net, &tower->memory).data;
+        loader_picture(t->loader, t->batch, image, input + (size_t)(image - tower->first) * values);
+        return STATUS_OK;
     }
-    return STATUS_OK;
+    loader_make(t->loader, t->batch, image, 1);
+    return load_images(t, tower, image - tower->first, 1, stream);
 }
 
 struct making {
@@ -369,11 +372,11 @@ static enum status make_part(void *context, int part, int worker, struct stream 
     (void)worker;
     const struct making *making = context;
     struct trainer *t = making->t;
-    int64_t first, left = order_shard(t->batch->images, making->parts, part, &first);
-    for (int64_t now; left > 0; first += now, left -= now) {
-        now = left < MAKE_AT_ONCE ? left : MAKE_AT_ONCE;
-        loader_make(t->loader, t->batch, first, now);
-        STATUS_TRY(hand_out(t, first, now, stream));
+    int64_t image, left = order_shard(t->batch->images, making->parts, part, &image);
+    for (int k = 0; k < t->towers->count; k++) {
+        const struct tower *tower = &t->towers->tower[k];
+        for (; left > 0 && image < tower->first + tower->images; image++, left--)
+            STATUS_TRY(make_picture(t, tower, image, stream));
     }
     return STATUS_OK;
 }
