@@ -1,6 +1,7 @@
 /* `towerscope attach`: a console on a live run. */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -43,6 +44,25 @@ static enum status read_line(int argc, char **argv, struct attach_line *line) {
     return STATUS_OK;
 }
 
+/* "attached to NAME; also live: ..." where the newest was chosen of several; "" otherwise. */
+static void say_others(const struct live_run *chosen, char *out, size_t size) {
+    struct live_run *runs;
+    int count;
+    *out = 0;
+    if (live_list(&runs, &count) != STATUS_OK)
+        return;
+    for (int i = 0; i < count; i++) {
+        size_t length = strlen(out);
+        if (!runs[i].live || !strcmp(runs[i].folder, chosen->folder))
+            continue;
+        if (!length)
+            snprintf(out, size, "attached to %s; also live: %s", chosen->name, runs[i].name);
+        else
+            snprintf(out + length, size - length, ", %s", runs[i].name);
+    }
+    free(runs);
+}
+
 int command_attach(int argc, char **argv) {
     struct attach_line line = {0};
     for (int i = 1; i < argc; i++)
@@ -62,6 +82,10 @@ int command_attach(int argc, char **argv) {
         status = feed_live(&run, line.console.watch, &feed);
     if (status != STATUS_OK)
         return cli_fail(status);
+    char others[500] = "";
+    if (!line.name)
+        say_others(&run, others, sizeof others);
+    line.console.greeting = *others ? others : NULL;
     line.console.run = run.name;
     line.console.waiting = "the engine";
     return console_show(feed, &line.console);

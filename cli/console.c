@@ -89,7 +89,10 @@ int console_tell(enum status status, const struct console_farewell *farewell,
     const char *run = *farewell->run ? farewell->run : options->run ? options->run : "";
     if (farewell->gone)
         return EXIT_DONE;
-    if (farewell->live && *run) {
+    if (farewell->stopping && *run) {
+        printf("%s is being stopped%s%s: `towerscope ls` shows when it has ended\n", run,
+               *farewell->text ? ", at " : "", farewell->text);
+    } else if (farewell->live && *run) {
         char program[200]; /* as it was called: it need not be on the PATH */
         text_printable(program, sizeof program, program_invocation_name);
         printf("%s goes on%s%s.\nCome back with: %s attach %s\nEnd it with:    %s ctl %s stop\n", run,

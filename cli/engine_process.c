@@ -60,6 +60,14 @@ static enum status go_live(struct process *process) {
     return STATUS_OK;
 }
 
+/* How a run that was to go on does so: on stderr of the one who asked, since scripts read its name on stdout.
+ */
+static void tell_resumed(const struct engine *engine) {
+    const char *words = trainer_resumed(engine->session.trainer);
+    if (*words)
+        fprintf(stderr, "towerscope: %s %s\n", engine->folder.name, words);
+}
+
 static int run(struct process *process) {
     struct engine *engine = &process->engine;
     struct engine_end end;
@@ -69,6 +77,7 @@ static int run(struct process *process) {
                engine->folder.path, (long long)trainer_steps(engine->session.trainer));
         return EXIT_DONE;
     }
+    tell_resumed(engine);
     enum status status = go_live(process);
     if (status != STATUS_OK)
         return cli_fail(status);

@@ -23,6 +23,7 @@ struct guide {
 struct app_options {
     const char *run;           /* its name, for the header before the run says it */
     const char *waiting;       /* what it waits for before the first event: "the engine to start" */
+    const char *greeting;      /* for the message line, as the console opens; NULL: none */
     const struct guide *guide; /* NULL: none */
     bool replay;               /* a record: no commands */
     bool watch;                /* may not send commands */
@@ -54,6 +55,9 @@ enum app_wish app_due(struct app *app, const struct run_state *state, double now
 
 /* A command to send before leaving; NULL: none. */
 const char *app_parting(const struct app *app, const struct run_state *state);
+
+/* Whether the run is told to end: the command is under way or was applied. */
+bool app_stops(const struct app *app, const struct run_state *state);
 
 /* The command of APP_COMMAND. */
 const char *app_text(const struct app *app);

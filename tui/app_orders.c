@@ -180,6 +180,19 @@ const char *app_parting(const struct app *app, const struct run_state *state) {
     return app->screen == SCREEN_WHY && app_may_command(app, state) ? why_off : NULL;
 }
 
+bool app_stops(const struct app *app, const struct run_state *state) {
+    static const char stop[] = "stop"; /* and stop --discard */
+    const struct event_command *told = &state->command.command;
+    bool mine = *app->sent && !strncmp(app->text, stop, sizeof stop - 1);
+    if (state->command.kind != EVENT_COMMAND || !told->text || !told->status)
+        return mine;
+    if (!strcmp(told->status, "refused") && told->id && !strcmp(told->id, app->sent))
+        return false;
+    bool of_this_start = state->command.seq > state->run_start.seq; /* not before it was resumed */
+    return mine ||
+           (of_this_start && !strcmp(told->status, "applied") && !strncmp(told->text, stop, sizeof stop - 1));
+}
+
 void app_open_screen(struct app *app, enum screen screen, const struct run_state *state) {
     struct view_orders orders = {.count = 0};
     screens_change(app->screen, screen, &orders);

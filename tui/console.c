@@ -1,6 +1,7 @@
 #include "tui/console.h"
 
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,6 +16,8 @@
 static const double FOLD_SECONDS = 0.02;
 /* A frame that took longer than this to write, or had to be put off this often, makes the console quiet. */
 static const double SLOW_FRAME = 0.5, QUIET_INTERVAL = 1;
+/* How long a stop that is under way is waited for on leaving. */
+static const double STOP_SECONDS = 1;
 enum { LATE_FRAMES = 3, CALM_FRAMES = 8 };
 
 struct console {
@@ -218,7 +221,40 @@ static enum status turn(struct console *console) {
     return STATUS_OK;
 }
 
-static void say_farewell(const struct feed *feed, struct console_farewell *farewell) {
+/* Who has just stopped the run is told how it ended, if that is to be had soon. */
+static void await_end(struct console *console) {
+    struct feed *feed = console->feed;
+    double now = clock_seconds(), until = now + STOP_SECONDS;
+    bool more = false;
+    for (;
+         app_stops(console->app, feed->state) && !feed->state->ended && !feed->state->crashed && now < until;
+         now = clock_seconds()) {
+        struct pollfd polled = {.fd = feed->ops->fd(feed),
+                                .events = (short)(POLLIN | (feed->ops->wants_write(feed) ? POLLOUT : 0))};
+        double wait = fmin(until - now, feed->ops->wait(feed, now));
+        poll(&polled, 1, more ? 0 : (int)(wait * 1e3) + 1);
+        if (feed->ops->pump(feed, clock_seconds(), FOLD_SECONDS, &more) != STATUS_OK)
+            return;
+    }
+}
+
+/* "stopped at "; "" while it goes on. */
+static const char *end_words(const struct run_state *state) {
+    static const char *const reasons[][2] = {
+        {"stopped", "stopped at "}, {"done", "done at "}, {"failed", "failed at "}};
+    const struct event_run_end *end = &state->run_end.run_end;
+    if (state->crashed)
+        return "crashed after ";
+    if (!state->ended)
+        return "";
+    for (size_t i = 0; state->run_end.kind == EVENT_RUN_END && end->reason && i < 3; i++)
+        if (!strcmp(end->reason, reasons[i][0]))
+            return reasons[i][1];
+    return "ended at ";
+}
+
+static void say_farewell(const struct console *console, struct console_farewell *farewell) {
+    const struct feed *feed = console->feed;
     const struct run_state *state = feed->state;
     struct feed_status about;
     feed->ops->status(feed, &about);
@@ -229,12 +265,13 @@ static void say_farewell(const struct feed *feed, struct console_farewell *farew
     else if (!about.replay && begun->kind == EVENT_RUN_START && begun->run_start.run)
         snprintf(farewell->run, sizeof farewell->run, "%s", begun->run_start.run);
     farewell->live = !about.replay && state->started && !state->ended && !state->crashed;
+    farewell->stopping = farewell->live && app_stops(console->app, state);
     if (about.replay || state->step.kind != EVENT_STEP)
         return;
     char step[FORMAT_SIZE], loss[FORMAT_SIZE];
     format_count(step, state->step.step.step);
     format_fixed(loss, state->step.step.loss, 6, 4);
-    snprintf(farewell->text, sizeof farewell->text, "step %s, averaged loss %s", step,
+    snprintf(farewell->text, sizeof farewell->text, "%sstep %s, averaged loss %s", end_words(state), step,
              loss + strspn(loss, " "));
 }
 
@@ -247,10 +284,14 @@ enum status console_run(struct feed *feed, const struct app_options *options,
     if (!console.app)
         return status_fail(STATUS_NO_MEMORY, "no memory for the console");
     enum status status = term_open(app_preferences(console.app));
+    if (options->greeting)
+        app_say(console.app, STYLE_PLAIN, options->greeting, clock_seconds());
     while (status == STATUS_OK && !console.leave && !console.gone)
         status = turn(&console);
+    if (status == STATUS_OK && !console.gone && !term_signal())
+        await_end(&console);
     if (status != STATUS_UNSUPPORTED)
-        say_farewell(feed, farewell);
+        say_farewell(&console, farewell);
     farewell->gone = console.gone;
     term_close();
     paint_free(&console.painter);

@@ -12,6 +12,7 @@ struct console_farewell {
     int signal;     /* the signal that ended it; 0: none */
     bool gone;      /* the terminal hung up: there is nobody to tell */
     bool live;      /* the run goes on */
+    bool stopping;  /* but it was told to end */
 };
 
 /* Show the feed until the person leaves, the terminal hangs up or a signal ends it. The terminal is as it

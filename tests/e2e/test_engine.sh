@@ -110,7 +110,8 @@ ctl one pause 2>"$TEST_TMP/err"
 [ $? = 4 ] && grep -q 'is not live (crashed after step [0-9]*)' "$TEST_TMP/err" && grep -q -- --resume "$TEST_TMP/err" ||
     fail "ctl to a crashed run: $(cat "$TEST_TMP/err")"
 cd "$TEST_TMP"
-[ "$(run one --resume)" = one ] || fail "resume after a crash"
+[ "$(run one --resume 2>err)" = one ] || fail "resume after a crash"
+grep -q "^towerscope: one goes on after step $saved," err || fail "a resume says from where: $(cat err)"
 until_ok beyond one "$saved"
 state_is one training || fail "it trains again"
 grep -q "\"resumed_from\":$saved[,}]" runs/one/events.jsonl ||

@@ -117,6 +117,30 @@ static void run_opens_it(void **state) {
     vt_end(vt);
 }
 
+/* Without a name the newest is shown and the others are named. Who stops it and leaves at once is not told
+ * that it goes on, whether its last step takes long or not. */
+static void stops_and_leaves(void **state) {
+    (void)state;
+    small_run_start("elder", 2, "");
+    small_run_start("younger", 2, "");
+    const char *argv[] = {getenv("TOWERSCOPE"), "attach", NULL};
+    struct vt *vt = vt_start(24, 100, argv, NULL);
+    assert_non_null(vt);
+    assert_true(vt_wait_text(vt, "attached to younger; also live: elder", 15));
+    small_run_stop("elder");
+    vt_keys(vt, "+");
+    assert_true(vt_wait_text(vt, "2→3", 15)); /* control is ours */
+    vt_keys(vt, "Qyq");
+    int status;
+    assert_true(vt_wait_exit(vt, 20, &status));
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(vt_is_restored(vt));
+    assert_true(vt_shows(vt, "younger: stopped at step") || vt_shows(vt, "younger is being stopped"));
+    assert_false(vt_shows(vt, "goes on"));
+    vt_end(vt);
+    small_run_stop("younger"); /* should the console have failed to */
+}
+
 /* Killed by a hang-up while it trains: the run goes on. */
 static void hang_up(void **state) {
     (void)state;
@@ -203,9 +227,9 @@ static int finish(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commands),  cmocka_unit_test(control),      cmocka_unit_test(deaths),
-        cmocka_unit_test(hang_up),   cmocka_unit_test(run_opens_it), cmocka_unit_test(slow_line),
-        cmocka_unit_test(dead_line),
+        cmocka_unit_test(commands),         cmocka_unit_test(control),   cmocka_unit_test(deaths),
+        cmocka_unit_test(stops_and_leaves), cmocka_unit_test(hang_up),   cmocka_unit_test(run_opens_it),
+        cmocka_unit_test(slow_line),        cmocka_unit_test(dead_line),
     };
     return cmocka_run_group_tests(tests, NULL, finish);
 }
