@@ -61,9 +61,9 @@ static void add_step(struct line *line, const struct scene *scene) {
         return;
     }
     format_count(all, planned);
-    int cols = digits_cols(planned), pad = cols - text_width(now);
+    int cols = digits_cols(planned);
     struct piece *piece = add(line, 2, false, STYLE_PLAIN, 5 + cols + 3 + cols);
-    snprintf(piece->text, sizeof piece->text, "step %*s%.20s / %.20s", pad > 0 ? pad : 0, "", now, all);
+    snprintf(piece->text, sizeof piece->text, "step %.20s / %.20s", now, all);
 }
 
 static void add_rates(struct line *line, const struct scene *scene) {
