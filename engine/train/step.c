@@ -47,10 +47,9 @@ static enum status load_images(struct trainer *t, const struct tower *tower, int
                                struct stream *stream) {
     const struct device_handle device = t->options.device;
     size_t values = shape_size(t->options.model->input);
+    size_t picture = values * (size_t)t->info.activation_bytes;
     struct span input = net_input(tower->net, &tower->memory);
-    size_t skipped = (size_t)first * values * (size_t)t->info.element_bytes;
-    input.data = (char *)input.data + skipped;
-    input.bytes -= skipped;
+    input = (struct span){(char *)input.data + (size_t)first * picture, (size_t)images * picture};
     return device.ops->write(device.device, stream, input,
                              t->batch->pixels + (size_t)(tower->first + first) * values,
                              (size_t)images * values);
