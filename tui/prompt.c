@@ -70,10 +70,18 @@ static void remember(struct prompt *prompt) {
     memcpy(prompt->history[prompt->history_count++], prompt->text, sizeof prompt->text);
 }
 
+/* Whether the only completion there was can be completed further ("set "). */
+static bool goes_further(const struct prompt *prompt, prompt_complete *complete) {
+    const char *any;
+    return prompt->completion_count == 1 && prompt->completion == 0 && complete(prompt->text, &any, 1) > 0;
+}
+
 /* Tab: the first completion, then the next, and after the last what was typed. */
 static void complete_next(struct prompt *prompt, prompt_complete *complete) {
     if (!complete)
         return;
+    if (goes_further(prompt, complete))
+        prompt->completion_count = 0;
     if (prompt->completion_count == 0) {
         memcpy(prompt->stem, prompt->text, sizeof prompt->stem);
         prompt->completion_count = complete(prompt->stem, prompt->completions,

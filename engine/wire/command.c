@@ -357,7 +357,19 @@ const char *command_usage(int i, const char **sentence) {
     return forms[i].usage;
 }
 
+/* Those of `lines` that go on where the text ends. */
+static int complete_from(const char *const *lines, int count, const char *text, const char **out, int max) {
+    int found = 0;
+    size_t length = strlen(text);
+    for (int i = 0; i < count && found < max; i++)
+        if (!strncmp(lines[i], text, length) && lines[i][length])
+            out[found++] = lines[i];
+    return found;
+}
+
 int command_complete(const char *text, const char **out, int max) {
+    static const char *const words[] = {"pause", "resume", "step",    "phase ", "towers ", "set ",   "save",
+                                        "eval",  "why ",   "restore", "note ",  "images ", "status", "stop"};
     static const char *const lines[] = {"pause",
                                         "resume",
                                         "step",
@@ -393,10 +405,7 @@ int command_complete(const char *text, const char **out, int max) {
                                         "status",
                                         "stop",
                                         "stop --discard"};
-    int found = 0;
-    size_t length = strlen(text);
-    for (int i = 0; i < COUNT(lines) && found < max; i++)
-        if (!strncmp(lines[i], text, length) && lines[i][length])
-            out[found++] = lines[i];
-    return found;
+    /* as long as the first word is typed, only first words: all of them have room */
+    int found = strchr(text, ' ') ? 0 : complete_from(words, COUNT(words), text, out, max);
+    return found ? found : complete_from(lines, COUNT(lines), text, out, max);
 }

@@ -74,7 +74,7 @@ enum status command_encode(const struct command *command, char *out, size_t size
 const char *command_usage(int i, const char **sentence);
 
 /* Completions of `text` (whole command lines in static memory; one that wants more ends in a blank), at most
- * `max`. */
+ * `max`; their first words alone while that word is typed. */
 int command_complete(const char *text, const char **out, int max);
 
 #endif

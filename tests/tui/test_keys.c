@@ -108,6 +108,11 @@ static void history_and_completion(void **state) {
     prompt_key(&prompt, PRESS_DOWN, NULL);
     assert_string_equal(prompt.text, "dra");
     prompt_begin(&prompt, "");
+    type(&prompt, "se\t");
+    assert_string_equal(prompt.text, "set "); /* the one there is, and on with it */
+    type(&prompt, "\t\t");
+    assert_string_equal(prompt.text, "set momentum ");
+    prompt_begin(&prompt, "");
     type(&prompt, "set l\t");
     assert_string_equal(prompt.text, "set lr "); /* ready for its value */
     prompt_key(&prompt, PRESS_TAB, command_complete);

@@ -91,6 +91,7 @@ static const struct shot shots[] = {
     SHOT("around-the-cursor", 40, 120, PLAINLY, "<<<<<<<<<<<<<<<<<<<<www", RUN),
     SHOT("prompt", 24, 80, PLAINLY, ":set lr 0.05", RUN),
     SHOT("prompt-completion", 24, 80, PLAINLY, ":set \t\t", RUN),
+    SHOT("prompt-all-of-s", 24, 80, PLAINLY, ":s\t", RUN),
     SHOT("prompt-wrong", 24, 80, PLAINLY, ":tower 4|", RUN),
     SHOT("budget-80x24", 24, 80, PLAINLY, ":budget|", RUN),
     SHOT("budget-120x40", 40, 120, PLAINLY, ":budget|", RUN),

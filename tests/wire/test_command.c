@@ -164,6 +164,12 @@ static void help_and_completion_cover_every_command(void **context) {
     }
     assert_null(command_usage(COMMAND_KINDS, &sentence));
     const char *found[40];
+    assert_int_equal(command_complete("s", found, 40),
+                     5); /* step, set, save, status, stop: short enough to show */
+    assert_string_equal(found[1], "set ");
+    assert_int_equal(command_complete("", found, 16), COMMAND_KINDS);
+    assert_int_equal(command_complete("stop", found, 40), 1);
+    assert_string_equal(found[0], "stop --discard");
     assert_int_equal(command_complete("why apply p", found, 40), 2);
     assert_string_equal(found[0], "why apply print-last");
     assert_int_equal(command_complete("set lr", found, 40), 1);
