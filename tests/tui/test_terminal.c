@@ -185,6 +185,10 @@ static void suspend_and_continue(void **state) {
 /* In the background it is stopped when it wants the terminal; told to end, it ends. */
 static void background(void **state) {
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    print_message("not under the thread sanitizer: it holds the signal back, and the process stops again\n");
+    skip();
+#endif
     const char *argv[] = {"/usr/bin/env", "timeout", "1", program(), "replay", record, NULL};
     struct vt *vt = vt_start(24, 80, argv, NULL);
     assert_non_null(vt);
