@@ -22,12 +22,15 @@ void app_say(struct app *app, enum style style, const char *text, double now) {
     snprintf(app->message.text, sizeof app->message.text, "%s", text);
     app->message.style = style;
     app->message.until = now + MESSAGE_SECONDS;
+    app->message.aside = false;
 }
 
 /* What came of a screen's own request takes no line that answers a person; of pictures the screen tells. */
 static void say_aside(struct app *app, enum style style, const char *text, double now) {
-    if (strncmp(app->text, "images ", 7) != 0 && !(app->message.until > now))
-        app_say(app, style, text, now);
+    if (!strncmp(app->text, "images ", 7) || app->message.until > now || app->screen != app->asking_for)
+        return;
+    app_say(app, style, text, now);
+    app->message.aside = true;
 }
 
 void app_sent(struct app *app, const char *id, const char *text, double now) {
@@ -198,8 +201,11 @@ void app_open_screen(struct app *app, enum screen screen, const struct run_state
     screens_change(app->screen, screen, &orders);
     if (app_may_command(app, state))
         app_queue(app, &orders);
-    if (app->screen != screen)
+    if (app->screen != screen) {
         app->why = WHY_UNASKED; /* app_due asks */
+        if (app->message.aside)
+            app->message.until = 0;
+    }
     app->screen = screen;
     app->help = false;
 }

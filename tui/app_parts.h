@@ -21,6 +21,7 @@ struct message {
     char text[512];
     enum style style;
     double until; /* infinite: until something else is said */
+    bool aside;   /* of what a screen asked for by itself: goes with the screen */
 };
 
 struct app {

@@ -428,6 +428,52 @@ static void says_who_asks(void **unused) {
     }
 }
 
+/* A key, and all that is sent for it applied; line: the message line then. */
+static void press(struct app *app, int key, struct run_state *state, struct canvas *canvas, char *line) {
+    enum app_wish wish = app_key(app, key, state, 10);
+    for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
+        struct event answer = event_new(EVENT_COMMAND);
+        app_sent(app, "1", NULL, 10);
+        answer.command.id = "1";
+        answer.command.text = app_text(app);
+        answer.command.status = "applied";
+        answer.command.reason = !strcmp(app_text(app), "why on") ? "the proof takes 1 MB" : NULL;
+        assert_int_equal(state_apply(state, &answer), STATUS_OK);
+        app_draw(app, canvas, state, 1, 10);
+    }
+    app_draw(app, canvas, state, 1, 10);
+    row_text(canvas, 22, line);
+}
+
+/* What the proof takes is said while nothing of a person's is, and goes with the screen. */
+static void notices_give_way(void **unused) {
+    (void)unused;
+    struct app_options options = {.run = "quiet-harbor"};
+    preferences_default(&options.preferences);
+    keymap_default(&options.keymap);
+    struct run_state *state = at_phase("losses", 4);
+    struct event control = event_new(EVENT_CONTROL);
+    control.control.yours = true;
+    assert_int_equal(state_apply(state, &control), STATUS_OK);
+    struct app *app = app_new(&options);
+    struct canvas *canvas = canvas_new(24, 80);
+    char line[161];
+    app_draw(app, canvas, state, 1, 10);
+    press(app, '2', state, canvas, line);
+    assert_non_null(strstr(line, "the proof takes"));
+    press(app, '1', state, canvas, line);
+    assert_null(strstr(line, "the proof takes"));
+    press(app, '2', state, canvas, line);
+    press(app, ' ', state, canvas, line);
+    assert_non_null(strstr(line, "applied"));
+    press(app, '1', state, canvas, line);
+    press(app, '2', state, canvas, line);
+    assert_non_null(strstr(line, "applied"));
+    canvas_free(canvas);
+    app_free(app);
+    state_free(state);
+}
+
 /* Where a lesson makes the steps the footer offers none. */
 static void a_guide_makes_the_steps(void **unused) {
     (void)unused;
@@ -506,6 +552,7 @@ int main(void) {
         cmocka_unit_test(no_picture_of_parts),
         cmocka_unit_test(sentences_are_whole),
         cmocka_unit_test(says_who_asks),
+        cmocka_unit_test(notices_give_way),
         cmocka_unit_test(a_guide_makes_the_steps),
         cmocka_unit_test(knows_while_it_trains),
     };
