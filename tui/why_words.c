@@ -212,7 +212,7 @@ static const char *identical_words(const char *name, const struct why_step *step
         return "identical here: even shards";
     if (is(name, "clip-before"))
         return "identical here: no clipping";
-    return is(name, "decay-per-tower") ? "identical here: this model has no decay" : "identical here";
+    return is(name, "decay-per-tower") ? "identical here: no decay" : "identical here";
 }
 
 static void last_words(const struct why_step *step, bool brief, char *out, size_t size) {
