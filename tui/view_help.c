@@ -60,6 +60,25 @@ static void put(struct help_page *page, int key_cols, const char *key, const cha
     }
 }
 
+/* The keys that have this meaning where the help was opened, or none there; whether it is worth a line. */
+static bool key_names(const struct keymap *keymap, const struct key_binding *binding, unsigned where,
+                      char *out, size_t size) {
+    bool elsewhere = false;
+    *out = 0;
+    for (int k = 0; k < 3; k++) {
+        char name[16];
+        press_name(binding->keys[k], name);
+        enum action here = keymap_action(keymap, binding->keys[k], where);
+        if (!*name)
+            continue;
+        if (here != ACTION_NONE && here != binding->action)
+            elsewhere = true;
+        else
+            snprintf(out + strlen(out), size - strlen(out), "%s%s", *out ? " " : "", name);
+    }
+    return *out || !elsewhere;
+}
+
 static void put_keys(struct help_page *page, const struct keymap *keymap, unsigned where) {
     static const char *const heads[KEY_GROUPS] = {
         "screens",    "the run", "the Why screen", "the Images screen",
@@ -70,16 +89,12 @@ static void put_keys(struct help_page *page, const struct keymap *keymap, unsign
             const struct key_binding *binding = &keymap->bindings[i];
             if (!(binding->where & where & WHERE_BOTH) || (int)binding->group != group)
                 continue;
+            char names[64];
+            if (!key_names(keymap, binding, where, names, sizeof names))
+                continue;
             if (!begun)
                 put_head(page, heads[group]);
             begun = true;
-            char names[64] = "", name[16];
-            for (int k = 0; k < 3; k++) {
-                press_name(binding->keys[k], name);
-                if (*name)
-                    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? " " : "",
-                             name);
-            }
             put(page, page->cols >= 50 ? 9 : 6, names, binding->sentence);
         }
     }
