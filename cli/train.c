@@ -60,7 +60,8 @@ static int run(struct engine *engine, struct lines *lines) {
     fflush(stdout);
     engine_run(engine, &end);
     lines_break(lines);
-    printf("%s after %lld steps%s%s\nrun     %s\n", end.reason, (long long)trainer_steps(trainer),
+    int64_t steps = trainer_steps(trainer);
+    printf("%s after %lld step%s%s%s\nrun     %s\n", end.reason, (long long)steps, steps == 1 ? "" : "s",
            *end.text ? ": " : "", end.text, engine->folder.path);
     return end.code;
 }
