@@ -62,9 +62,8 @@ static enum status read_record(const struct svg_options *options, struct run_sta
         return status_fail(STATUS_BAD_INPUT, "%s: there is no event in it; is it a run's events.jsonl?",
                            options->record);
     if (status == STATUS_OK && options->at != WIRE_UNKNOWN_INT && options->at > last)
-        return status_fail(STATUS_BAD_INPUT,
-                           "--at %lld: the record ends at step %lld; 0 to %lld are possible",
-                           (long long)options->at, (long long)last, (long long)last);
+        return status_fail(STATUS_BAD_INPUT, "--at %lld: the record has steps 0 to %lld",
+                           (long long)options->at, (long long)last);
     return status;
 }
 
