@@ -2,9 +2,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { CANDIDATES = 6 }; /* how many of the heuristics' best are measured */
 
@@ -287,16 +285,6 @@ void conv_plan_free(struct conv_plan *plan) {
 
 size_t conv_plan_workspace(const struct conv_plan *plan) {
     return plan->workspace;
-}
-
-void conv_plan_describe(const struct conv_plan *plan, char *out, size_t size) {
-    const struct chosen *c = plan->chosen;
-    int used = snprintf(out, size, "cuDNN %lld", (long long)c[CONV_FORWARD].engine.number);
-    for (int i = CONV_FORWARD + 1; i < CONV_PASSES; i++)
-        if (c[i].used && used > 0 && (size_t)used < size)
-            used += snprintf(out + used, size - (size_t)used, "/%lld", (long long)c[i].engine.number);
-    if (c[CONV_FORWARD].engine.tensor_core && used > 0 && (size_t)used < size)
-        snprintf(out + used, size - (size_t)used, " (tensor core)");
 }
 
 /* ---- calls */

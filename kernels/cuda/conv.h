@@ -58,9 +58,6 @@ void conv_plan_free(struct conv_plan *plan);
 /* Bytes of workspace that any call with the plan needs; 256-byte aligned. */
 size_t conv_plan_workspace(const struct conv_plan *plan);
 
-/* The engines in words, for `doctor --plan`: "engine 32 (tensor core)". At least 32 bytes. */
-void conv_plan_describe(const struct conv_plan *plan, char *out, size_t size);
-
 /* y = relu(conv(x, weights) + bias), as the request says. The bias is given twice, of the tensors' type and
  * as floats (the same where that is float): cuDNN has fused engines for the former only, our own kernel takes
  * the latter. Both NULL when there is none. */

@@ -7,7 +7,6 @@ extern "C" {
 #include "tests/cudasim/fake.h"
 #include "tests/cudasim/values.h"
 
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -87,10 +86,6 @@ void conv_plan_free(struct conv_plan *plan) {
 
 size_t conv_plan_workspace(const struct conv_plan *) {
     return WORKSPACE;
-}
-
-void conv_plan_describe(const struct conv_plan *, char *out, size_t size) {
-    snprintf(out, size, "simulated");
 }
 
 enum status conv_forward(struct conv_context *context, const struct conv_plan *shared, const void *x,

