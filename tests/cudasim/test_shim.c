@@ -1,5 +1,5 @@
-/* The shim that runs kernels on the processor: what is wrong in a kernel is found. test-skip-under: thread
- * (its fibres are not threads that the thread sanitizer knows) */
+/* The shim that runs kernels on the processor: what is wrong in a kernel is found.
+ * test-skip-under: thread (fibres) */
 #include "tests/cudasim/faulty.h"
 #include "tests/support/cmocka.h"
 

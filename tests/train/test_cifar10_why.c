@@ -1,4 +1,4 @@
-/* test-timeout: 300, test-skip-under: thread */
+/* test-timeout: 300, test-skip-under: thread (it takes too long) */
 /* Every wrong way of combining the towers, as the view of a step of the tutorial's network tells it, beside a
  * step that was really trained that way: even and uneven shards, with and without clipping in force. */
 #include <math.h>

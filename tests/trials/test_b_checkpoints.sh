@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test-skip-under: thread
+# test-skip-under: thread (it takes too long)
 # Checkpoints as others lost them: killed or stopped while saving, a full disk, state that is missing after a resume, a
 # schedule that leaps, NaN, hostile files.
 # test-timeout: 300

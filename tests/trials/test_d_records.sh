@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test-skip-under: thread
+# test-skip-under: thread (records are read by one thread)
 # Records as disks, editors and strangers leave them: lines that are no events, values out of range, other encodings,
 # what is no file. They are replayed, listed and compared as far as they can be read, and it is told when they can't.
 set -u

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # E5: ^Z, fg, STOP and CONT from outside, and attaching again at another size, in a shell in tmux and in screen.
-# test-timeout: 300, test-skip-under: thread
+# test-timeout: 300, test-skip-under: thread (it holds signals back)
 set -u
 cd "$TEST_TMP" || exit 1
 command -v tmux >/dev/null || { echo "tmux is not installed"; exit 77; }

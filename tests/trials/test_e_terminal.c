@@ -1,5 +1,5 @@
 /* What befell other full-screen programs, tried on the console: sizes, poor surroundings, lines that drop,
- * signals. test-timeout: 240, test-skip-under: thread */
+ * signals. test-timeout: 240, test-skip-under: thread (it holds signals back) */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
