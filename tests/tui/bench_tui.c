@@ -93,7 +93,7 @@ static void press_keys(struct vt *vt, struct figures *out) {
         double from = clock_seconds();
         vt_keys(vt, "?");
         bool answered =
-            i % 2 ? vt_wait_no_text(vt, "this page; again", 5) : vt_wait_text(vt, "this page; again", 5);
+            i % 2 ? vt_wait_no_text(vt, "esc closes", 5) : vt_wait_text(vt, "esc closes", 5);
         if (!answered)
             break;
         out->keys[out->key_count++] = 1000 * (clock_seconds() - from);
