@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/stack.h"
 #include "engine/base/printable.h"
 #include "engine/base/text.h"
 
@@ -131,5 +132,6 @@ static int run_command(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     hold_standard_descriptors();
-    return finish(run_command(argc, argv));
+    int code = stack_run(run_command, argc, argv);
+    return finish(code < 0 ? cli_fail(STATUS_IO) : code);
 }
