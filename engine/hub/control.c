@@ -5,8 +5,6 @@
 #include "engine/base/clock.h"
 #include "engine/hub/internal.h"
 
-static const double ANSWER_SECONDS = 10;
-
 static bool is_console(const struct peer *peer) {
     return peer->greeted && peer->events && !peer->foreign && !peer->gone;
 }
@@ -113,7 +111,7 @@ void hub_control_word(struct hub *hub, struct peer *peer, const char *word, doub
 }
 
 void hub_control_tick(struct hub *hub, double now) {
-    if (!hub->asking || now - hub->asked_at < ANSWER_SECONDS)
+    if (!hub->asking || now - hub->asked_at < hub->options.control_seconds)
         return;
     hub->holder = hub->asking;
     hub->asking = 0;

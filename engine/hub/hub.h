@@ -19,12 +19,15 @@
 
 struct hub;
 
+enum { HUB_CONTROL_SECONDS = 10 };
+
 struct hub_options {
     struct live_run run; /* the caller holds its lock */
     /* That lock: twice a second the hub looks whether it, the run's folder and its record still stand. It is
      * the hub's from hub_open to hub_close. NULL: it does not look. */
     struct lock *lock;
-    bool must_listen; /* that nobody could attach is a failure of hub_open */
+    bool must_listen;       /* that nobody could attach is a failure of hub_open */
+    double control_seconds; /* for who holds control to answer who asks for it; 0: HUB_CONTROL_SECONDS */
     /* A sentence for the engine's log: refused clients, trouble with files. Called by any thread; may be
      * NULL. */
     void (*say)(void *context, const char *text);

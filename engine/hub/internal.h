@@ -96,7 +96,7 @@ void hub_control_came(struct hub *hub, struct peer *peer);
 void hub_control_left(struct hub *hub, const struct peer *peer);
 void hub_control_word(struct hub *hub, struct peer *peer, const char *word, double now);
 
-/* Somebody asked and the holder did not answer in ten seconds: it is theirs. */
+/* Somebody asked and the holder did not answer in time: it is theirs. */
 void hub_control_tick(struct hub *hub, double now);
 
 /* ---- folder.c: does what the run has on the disk still stand? */

@@ -426,6 +426,8 @@ enum status hub_open(const struct hub_options *options, struct hub **out) {
     if (!hub)
         return status_fail(STATUS_NO_MEMORY, "no memory for the hub");
     hub->options = *options;
+    if (hub->options.control_seconds == 0)
+        hub->options.control_seconds = HUB_CONTROL_SECONDS;
     hub->listener = hub->live_fd = hub->news_fd = -1;
     memcpy(hub->folder, options->run.folder, sizeof hub->folder);
     hub->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
