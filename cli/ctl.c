@@ -176,7 +176,7 @@ static enum status wait_for_answer(struct ctl *ctl) {
     return status;
 }
 
-/* Who says "stopped" may go on with the run at once: until its engine has let go of the folder, for a while.
+/* Until the run's engine has let go of its folder, for a while: who is told "stopped" may resume it at once.
  */
 static void await_end(const struct live_run *run, double seconds) {
     const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};

@@ -13,10 +13,18 @@
 #include "cli/cli.h"
 #include "cli/signals.h"
 #include "engine/base/clock.h"
+#include "engine/base/text.h"
 
 enum { AGAIN_MS = 5000 }; /* between two tries to save the last state of a run */
 
 static const double patience_seconds = 600; /* for a disk, where nobody sees that it is full */
+
+/* What the environment says of a time, else what is usual. */
+static double seconds_told(const char *variable, double usual) {
+    const char *told = getenv(variable);
+    double seconds;
+    return told && text_real(told, &seconds) && seconds >= 0 ? seconds : usual;
+}
 
 static bool interrupted(void *context) {
     (void)context;
@@ -151,6 +159,8 @@ static enum status open_old(struct engine *engine, const char *runs) {
 static enum status open_hub(struct engine *engine) {
     struct hub_options options = {.lock = &engine->lock,
                                   .must_listen = engine->background,
+                                  .control_seconds =
+                                      seconds_told("TOWERSCOPE_CONTROL_SECONDS", HUB_CONTROL_SECONDS),
                                   .say = engine->say,
                                   .context = engine->context};
     STATUS_TRY(live_describe(engine->folder.path, &options.run));
@@ -267,16 +277,19 @@ static void newest_words(const struct engine *engine, char out[80]) {
         snprintf(out, 80, "no step before it is saved");
 }
 
-/* For how long it is tried again: to the end of patience, which a test may shorten. */
+/* For how long it is tried again. */
 static double patience(void) {
-    const char *told = getenv("TOWERSCOPE_SAVE_SECONDS");
-    char *end = NULL;
-    double seconds = told ? strtod(told, &end) : patience_seconds;
-    return told && (end == told || *end || !(seconds >= 0)) ? patience_seconds : seconds;
+    return seconds_told("TOWERSCOPE_SAVE_SECONDS", patience_seconds);
+}
+
+/* Whether the last state is worth waiting for after a save that failed: room may come by itself; what else
+ * it is, somebody has to see and mend. */
+static bool worth_waiting(const struct engine *engine, enum status status) {
+    return status == STATUS_NO_SPACE || (status == STATUS_IO && (engine->background || engine->attended));
 }
 
 /* Say it, after a failed save: what is at stake, and every way out. */
-static void tell_unsaved(struct engine *engine, const char *what, const char *presses) {
+static void tell_unsaved(struct engine *engine, enum status status, const char *what, const char *presses) {
     char reason[400], newest[80], ways[300], text[1000];
     snprintf(reason, sizeof reason, "%.399s", status_text());
     newest_words(engine, newest);
@@ -289,11 +302,11 @@ static void tell_unsaved(struct engine *engine, const char *what, const char *pr
     else
         snprintf(ways, sizeof ways, "the end of %g seconds, or `towerscope ctl %.64s stop --discard`,",
                  patience(), name);
-    snprintf(
-        text, sizeof text,
-        "%s, but step %lld can't be saved: %s. Make room: it is tried again every few seconds; %s ends it "
-        "without (%s)",
-        what, (long long)trainer_steps(engine->session.trainer), reason, ways, newest);
+    snprintf(text, sizeof text,
+             "%s, but step %lld can't be saved: %s. %s: it is tried again every few seconds; %s ends it "
+             "without (%s)",
+             what, (long long)trainer_steps(engine->session.trainer), reason,
+             status == STATUS_NO_SPACE ? "Make room" : "Mend that", ways, newest);
     trainer_halt(engine->session.trainer, text);
 }
 
@@ -315,18 +328,21 @@ static enum status lost_words(const struct engine *engine, const char *why) {
                        (long long)trainer_steps(engine->session.trainer), reason, newest);
 }
 
-/* The last checkpoint of a done run, which stays until the disk takes it: STATUS_BUSY. */
+/* The last checkpoint of a done run, which stays until the disk takes it, where that can be hoped for:
+ * STATUS_BUSY. */
 static enum status finish(struct engine *engine) {
     struct trainer *trainer = engine->session.trainer;
     if (trainer_stopped(trainer))
         return STATUS_OK;
     enum status status = trainer_finish(trainer);
-    if (status != STATUS_IO)
+    if (status != STATUS_IO && status != STATUS_NO_SPACE)
         return status;
     char reason[600];
     snprintf(reason, sizeof reason, "%.599s", status_text());
+    if (!worth_waiting(engine, status))
+        return lost_words(engine, reason);
     if (!engine->unsaved)
-        tell_unsaved(engine, "the run is done", "Ctrl-C twice");
+        tell_unsaved(engine, status, "the run is done", "Ctrl-C twice");
     engine->unsaved = true;
     return wait_for_room(engine) ? STATUS_BUSY : lost_words(engine, reason);
 }
@@ -337,11 +353,14 @@ static void save_last(struct engine *engine) {
     struct trainer *trainer = engine->session.trainer;
     int heard = signals_seen();
     bool told = false;
-    while (!engine->background && !trainer_stopped(trainer) && trainer_save(trainer) == STATUS_IO) {
+    while (!engine->background && !trainer_stopped(trainer)) {
+        enum status status = trainer_save(trainer);
         if (signals_asked() == SIGHUP && engine->attended)
             engine->attended = told = false;
+        if (!worth_waiting(engine, status))
+            return;
         if (!told)
-            tell_unsaved(engine, "the run ends", "Ctrl-C again");
+            tell_unsaved(engine, status, "the run ends", "Ctrl-C again");
         told = true;
         if (!wait_for_room(engine) || take_commands(engine) != STATUS_OK)
             return;
@@ -365,12 +384,27 @@ static void measure(struct engine *engine) {
         emit(engine, &event, false);
 }
 
+/* A resumed run: the commands of steps that are behind it are not given again, and that is told. */
+static void skip_script(struct engine *engine) {
+    char words[400], text[560];
+    int64_t steps = trainer_steps(engine->session.trainer);
+    if (script_skip(&engine->script, steps, words, sizeof words) == 0)
+        return;
+    snprintf(text, sizeof text, "%.100s: the run goes on after step %lld; left out, as behind it: %s",
+             engine->options.script, (long long)steps, words);
+    struct event event = event_new(EVENT_ALARM);
+    event.alarm.level = "warning";
+    event.alarm.step = steps;
+    event.alarm.text = text;
+    emit(engine, &event, true);
+}
+
 static enum status train(struct engine *engine) {
     struct trainer *trainer = engine->session.trainer;
-    script_skip(&engine->script, trainer_steps(trainer)); /* of a resumed run: what it did before */
     if (telemetry_open(&engine->telemetry, engine->session.device) != STATUS_OK && engine->say)
         engine->say(engine->context, status_text());
     trainer_begin(trainer);
+    skip_script(engine);
     for (;;) {
         if (take_news(engine) || engine->folder_lost) {
             engine->folder_lost = false;

@@ -15,7 +15,8 @@ struct engine {
     /* given */
     struct run_options options;
     bool background; /* a pause waits for somebody; else one that no client asked for ends the run */
-    bool attended;   /* somebody sees what is printed: it is worth waiting for them to make room on a disk */
+    bool attended; /* somebody sees what is printed: it is worth waiting for them to mend what keeps the last
+                    * state from being saved */
     void (*watch)(void *context, const struct event *event); /* sees every event of training; NULL: nobody */
     void (*say)(void *context, const char *text);            /* a sentence for the log; NULL: nobody */
     void (*replaced)(void *context,

@@ -15,7 +15,11 @@ enum { LOG_BYTES = 1 << 20 };
 static const char LOG[] = "engine.log", OLD_LOG[] = "engine.log.1";
 
 static enum status take_over(int folder, const char *path) {
-    int fd = openat(folder, LOG, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    /* O_NONBLOCK: a pipe in its place must not hold us up */
+    int fd = openat(folder, LOG, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+    if (fd < 0 && errno == ENXIO)
+        return status_fail(STATUS_IO, "%s/%s is a pipe or a socket; a file is expected: move it away", path,
+                           LOG);
     if (fd < 0)
         return status_fail(STATUS_IO, "%s/%s: %s", path, LOG, strerror(errno));
     fflush(stdout);

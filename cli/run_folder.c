@@ -134,7 +134,9 @@ static bool says(const struct run_folder *folder, const char *text, size_t size)
 
 static enum status write_config(const struct run_folder *folder, const char *text, size_t size) {
     static const char aside[] = "config.ini.tmp";
-    int fd = openat(folder->fd, aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    (void)unlinkat(folder->fd, aside,
+                   0); /* a killed writer's, or a pipe that would hold us up, or a link elsewhere */
+    int fd = openat(folder->fd, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return cannot_write(folder);
     enum status status = STATUS_OK;

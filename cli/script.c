@@ -75,9 +75,25 @@ void script_free(struct script *script) {
     *script = (struct script){0};
 }
 
-void script_skip(struct script *script, int64_t steps) {
-    while (script->next < script->count && script->commands[script->next].at < steps)
-        script->next++;
+int script_skip(struct script *script, int64_t steps, char *words, size_t size) {
+    enum { MORE = 32 }; /* for how many are not named */
+    int skipped = 0, named = 0;
+    size_t used = 0;
+    *words = 0;
+    for (; script->next < script->count && script->commands[script->next].at < steps; skipped++) {
+        const struct command *command = &script->commands[script->next++];
+        size_t room = size > used + MORE ? size - used - MORE : 0;
+        int length = named < skipped ? -1
+                                     : snprintf(words + used, room, "%s@%lld %s", named ? "; " : "",
+                                                (long long)command->at, command->text);
+        if (length < 0 || (size_t)length >= room)
+            words[used] = 0;
+        else
+            used += (size_t)length, named++;
+    }
+    if (named < skipped)
+        snprintf(words + used, size - used, "%s%d more", named ? " and " : "", skipped - named);
+    return skipped;
 }
 
 bool script_due(const struct script *script, int64_t steps) {

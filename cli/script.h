@@ -14,8 +14,9 @@ struct script {
 enum status script_read(const char *path, struct script *out);
 void script_free(struct script *script);
 
-/* For a run that is resumed: leave out what it did before step `steps`. */
-void script_skip(struct script *script, int64_t steps);
+/* For a run that is resumed: leave out the commands before step `steps`. How many there are; into words[size]
+ * which, as far as they fit: "@1 towers 4; @5 note hello and 3 more". */
+int script_skip(struct script *script, int64_t steps, char *words, size_t size);
 
 /* Whether script_take() has one. */
 bool script_due(const struct script *script, int64_t steps);

@@ -36,10 +36,13 @@ static void print_help(void) {
         "the run\n"
         "is kept in the folder RUNS/NAME. Ctrl-C ends it after the step at work. Meanwhile `towerscope "
         "attach`\n"
-        "shows it and `towerscope ctl` sends it commands. Where the disk has no room for the last state, it "
-        "waits for\n"
-        "room and says how to end it without; where nobody reads that (no terminal), for ten minutes or\n"
-        "$TOWERSCOPE_SAVE_SECONDS, and then ends with exit code 1.\n\noptions:\n");
+        "shows it and `towerscope ctl` sends it commands. Where the last state can't be saved, it waits "
+        "until "
+        "that is\n"
+        "mended and says how to end it without. Where nobody reads that (no terminal), it waits for room on "
+        "a "
+        "disk\n"
+        "alone, for ten minutes or $TOWERSCOPE_SAVE_SECONDS, and then ends with exit code 1.\n\noptions:\n");
     options_help(stdout);
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/status.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,10 @@ const char *status_text(void) {
     return text;
 }
 
+enum status status_of_write(int error) {
+    return error == ENOSPC || error == EDQUOT ? STATUS_NO_SPACE : STATUS_IO;
+}
+
 const char *status_name(enum status code) {
     switch (code) {
     case STATUS_OK:
@@ -51,6 +56,8 @@ const char *status_name(enum status code) {
         return "out of memory";
     case STATUS_IO:
         return "input or output failed";
+    case STATUS_NO_SPACE:
+        return "no space";
     case STATUS_DEVICE:
         return "device failed";
     case STATUS_NON_FINITE:

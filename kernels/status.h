@@ -2,8 +2,8 @@
  *
  * A function that can fail returns an enum status. Where it fails it calls status_fail(), which stores one
  * sentence for the person (what was found, what was expected, what to do) for the calling thread and hands
- * the code back: `return status_fail(STATUS_BAD_INPUT, "%s: ...", path);`. Nothing below cli/ prints or exits.
- * This header includes nothing of the project and everyone may include it. */
+ * the code back: `return status_fail(STATUS_BAD_INPUT, "%s: ...", path);`. Nothing below cli/ prints or
+ * exits. This header includes nothing of the project and everyone may include it. */
 #ifndef TOWERSCOPE_KERNELS_STATUS_H
 #define TOWERSCOPE_KERNELS_STATUS_H
 
@@ -19,6 +19,7 @@ enum status {
     STATUS_REFUSED,     /* understood, and not allowed in this state */
     STATUS_NO_MEMORY,
     STATUS_IO,          /* the system refused to read or write: errno is in the text */
+    STATUS_NO_SPACE,    /* the same, for want of room on a disk or in a quota: it may be there later */
     STATUS_DEVICE,      /* a device was lost or failed */
     STATUS_NON_FINITE,  /* a value is not finite */
     STATUS_INTERRUPTED, /* asked to stop */
@@ -37,6 +38,9 @@ const char *status_text(void);
 
 /* The code as a word, for logs: "bad input". Never NULL. */
 const char *status_name(enum status code);
+
+/* The code for an errno of writing: STATUS_NO_SPACE for ENOSPC and EDQUOT, else STATUS_IO. */
+enum status status_of_write(int error);
 
 /* Return early from the calling function when `expression` is not STATUS_OK. */
 #define STATUS_TRY(expression)                                                                               \

@@ -179,8 +179,8 @@ static enum status fill(struct contents *c, const char *path, const struct snaps
 /* ---- the file */
 
 static enum status failed(const char *path, const char *doing, uint64_t bytes) {
-    return status_fail(STATUS_IO, "%s: can't %s (%llu bytes): %s", path, doing, (unsigned long long)bytes,
-                       strerror(errno));
+    return status_fail(status_of_write(errno), "%s: can't %s (%llu bytes): %s", path, doing,
+                       (unsigned long long)bytes, strerror(errno));
 }
 
 /* Some file systems give up waiting when a signal comes. */
@@ -194,7 +194,9 @@ static bool synced(int fd) {
 
 static enum status write_aside(int folder, const char *aside, const char *name, const char *path,
                                const struct contents *c, uint64_t *bytes) {
-    int fd = openat(folder, aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    (void)unlinkat(folder, aside,
+                   0); /* a killed writer's, or a pipe that would hold us up, or a link elsewhere */
+    int fd = openat(folder, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return failed(path, "make it", 0);
     enum status status =

@@ -252,13 +252,15 @@ static enum status apply_stop(struct trainer *t, const struct command *c, char r
             snprintf(reason, REASON_MAX, "step %lld is not saved", (long long)t->progress.steps);
         return STATUS_OK;
     }
-    if (trainer_save(t) != STATUS_OK) {
+    enum status status = trainer_save(t);
+    if (status != STATUS_OK) {
         char text[560];
         snprintf(text, sizeof text, "step %lld can't be saved, so the run stays, paused: %s",
                  (long long)t->progress.steps, status_text());
         if (!t->paused || !*t->fault.text)
             trainer_halt(t, text);
-        return status_fail(STATUS_REFUSED, "%s; make room and stop again, or stop --discard", text);
+        return status_fail(STATUS_REFUSED, "%s; %s and stop again, or stop --discard", text,
+                           status == STATUS_NO_SPACE ? "make room" : "mend that");
     }
     t->stopped = true;
     return STATUS_OK;

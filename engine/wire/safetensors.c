@@ -153,6 +153,11 @@ static bool write_all(int fd, const void *data, size_t bytes) {
     return true;
 }
 
+static enum status cannot_write(const char *path, uint64_t bytes) {
+    return status_fail(status_of_write(errno), "%s: can't write its %" PRIu64 " bytes: %s", path, bytes,
+                       strerror(errno));
+}
+
 enum status safetensors_write(int fd, const char *path, const struct safetensors_word *words, int word_count,
                               const struct safetensors_tensor *tensors, int tensor_count, uint64_t *bytes) {
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are written as they lie in memory");
@@ -167,12 +172,10 @@ enum status safetensors_write(int fd, const char *path, const struct safetensors
                              "%s: its header would have %" PRIu64 " bytes; at most %d are read back", path,
                              length, SAFETENSORS_HEADER_MAX);
     else if (!write_all(fd, &length, sizeof length) || !write_all(fd, header, length))
-        status = STATUS_IO;
+        status = cannot_write(path, total);
     for (int i = 0; status == STATUS_OK && i < tensor_count; i++)
         if (!write_all(fd, tensors[i].data, value_bytes(&tensors[i])))
-            status = STATUS_IO;
-    if (status == STATUS_IO)
-        status_fail(STATUS_IO, "%s: can't write its %" PRIu64 " bytes: %s", path, total, strerror(errno));
+            status = cannot_write(path, total);
     free(header);
     if (bytes)
         *bytes = total;

@@ -53,8 +53,8 @@ struct safetensors_word {
 
 /* Write a whole file from where `fd` stands; `path` is for messages. The tensors' offset and bytes are not
  * read. Bytes of a word that are not UTF-8 become U+FFFD. *bytes (may be NULL): of the file.
- * STATUS_BAD_INPUT: the header would be longer than SAFETENSORS_HEADER_MAX; STATUS_IO: what the system said,
- * with the bytes wanted. */
+ * STATUS_BAD_INPUT: the header would be longer than SAFETENSORS_HEADER_MAX; STATUS_IO, STATUS_NO_SPACE: what
+ * the system said, with the bytes wanted. */
 enum status safetensors_write(int fd, const char *path, const struct safetensors_word *words, int word_count,
                               const struct safetensors_tensor *tensors, int tensor_count, uint64_t *bytes);
 
