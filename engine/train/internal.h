@@ -9,7 +9,8 @@
 
 enum { LAYERS_EVERY = 100, GOOD_EVERY = 100 };
 
-/* An asynchronous device times the steps TIMED_FIRST, TIMED_FIRST + TIMED_EVERY ...: it takes more launches. */
+/* An asynchronous device times the steps TIMED_FIRST, TIMED_FIRST + TIMED_EVERY ...: it takes more launches.
+ */
 enum { TIMED_FIRST = 5, TIMED_EVERY = 10 };
 
 /* The phases of a step, in order. A step that is frozen stands before one of them. */
@@ -128,13 +129,14 @@ struct trainer {
     int queued_count;
     double queued_norm2; /* the average's |.|^2 of the one whose mark was reached last */
     double settled;      /* when that was, on the clock */
-    double average_lap, update_lap; /* seconds by the device's clock, of the last step that was timed; or NaN */
+    double average_lap,
+        update_lap; /* seconds by the device's clock, of the last step that was timed; or NaN */
     struct fault fault;
     struct evaluation evaluation;
     struct report report;
     bool paused, stopped;
-    bool lost;                /* the device failed: the counters are those of the last good state */
-    bool starting;            /* it was told that the run starts, and no step has been made since */
+    bool lost;             /* the device failed: the counters are those of the last good state */
+    bool starting;         /* it was told that the run starts, and no step has been made since */
     bool discard;          /* stopped, and not to be saved */
     int64_t save_failures; /* in a row, for this reason */
     char save_reason[120];
@@ -204,17 +206,22 @@ int64_t step_images(const struct trainer *t);
 /* Queue a step behind those that are. */
 enum status step_queue(struct trainer *t);
 
-/* Wait for the first of the queued steps, counters included. STATUS_NON_FINITE: as of step_run(); those behind
- * it are given up. */
+/* Wait for the first of the queued steps, counters included. STATUS_NON_FINITE: as of step_run(); those
+ * behind it are given up. */
 enum status step_settle(struct trainer *t);
 
 /* A frozen step begins again: it has changed nothing yet. Its images come again, whatever changes meanwhile.
  */
 enum status step_take_back(struct trainer *t);
 
-/* See to it that t->batch->pixels holds pictures first .. first + images - 1 of the step at hand, or of the last
- * one. */
+/* See to it that t->batch->pixels holds pictures first .. first + images - 1 of the step at hand, or of the
+ * last one. */
 void trainer_pixels(struct trainer *t, int64_t first, int64_t images);
+
+/* Steps of an epoch with the batch in force. */
+int64_t steps_per_epoch(const struct trainer *t);
+
+/* ---- average.c: what the towers' results come to */
 
 /* Sum of the images' losses, in order: from the device's doubles where they are that, else from the host's
  * copy. */
@@ -226,8 +233,24 @@ struct update_args step_update_args(struct trainer *t);
 /* What clipping makes of a combined gradient of that norm; `clips`: the rule does it afterwards. */
 double step_clip_scale(const struct trainer *t, double norm, bool clips);
 
-/* Steps of an epoch with the batch in force. */
-int64_t steps_per_epoch(const struct trainer *t);
+/* Cross-entropies from the images' losses, the step's collection, and what each tower's scope makes of it. */
+void step_losses(struct trainer *t);
+
+/* Arguments of the device's combine with the towers' gradients; the average's |.|^2 comes to *average_norm2.
+ */
+struct combine_args step_combine_args(struct trainer *t, double *average_norm2);
+
+/* The figures from what combine() found out. STATUS_NON_FINITE: t->fault. */
+enum status step_average_figures(struct trainer *t, double average_norm2);
+
+/* Average the towers' gradients by the rule in force, and wait for it; with its figures. */
+enum status step_average(struct trainer *t);
+
+/* The figures from what update() found out. STATUS_NON_FINITE: t->fault. */
+enum status step_update_figures(struct trainer *t);
+
+/* Update the shared parameters, or each tower's own, and wait for it; with its figures. */
+enum status step_update(struct trainer *t);
 
 /* ---- values.c: device buffers that somebody wants to look at */
 
@@ -238,8 +261,8 @@ enum status trainer_fetch(struct trainer *t, struct span span, size_t first, siz
 enum status trainer_measure(struct trainer *t, struct stream *stream, struct span values, size_t count,
                             enum measure what, int64_t *out);
 
-/* Whether one of `count` values is not finite; false also where that can't be found out, as while a later step
- * is queued. */
+/* Whether one of `count` values is not finite; false also where that can't be found out, as while a later
+ * step is queued. */
 bool trainer_has_non_finite(struct trainer *t, struct span values, size_t count);
 
 /* ---- faults.c: what is not finite, and where. STATUS_NON_FINITE fills t->fault. */

@@ -178,93 +178,6 @@ static enum status run_tower(void *context, int k, int worker, struct stream *st
 
 /* ---- the phases */
 
-double trainer_loss_sum(const struct trainer *t, struct span losses, const float *host, int64_t images) {
-    double sum = 0;
-    for (int64_t i = 0; i < images; i++)
-        sum += t->info.element_bytes == 8 ? ((const double *)losses.data)[i] : (double)host[i];
-    return sum;
-}
-
-/* Cross-entropies from the images' losses, the step's collection, and what each tower's scope makes of it. */
-static void combine_losses(struct trainer *t) {
-    struct towers *towers = t->towers;
-    struct step_result *r = &t->result;
-    r->cross_entropy = r->weight_decay = r->loss = 0;
-    for (int k = 0; k < towers->count; k++) {
-        struct tower *tower = &towers->tower[k];
-        struct span losses = tower->net ? net_losses(tower->net, &tower->memory) : (struct span){0};
-        double sum = trainer_loss_sum(t, losses, t->host_losses + tower->first, tower->images);
-        tower->cross_entropy = sum / (double)tower->images; /* 0 / 0, NaN, when idle */
-        collection_fill(&towers->collection, k, t->segments, t->shared.norms2, tower->cross_entropy);
-    }
-    for (int k = 0; k < towers->count; k++) {
-        struct tower *tower = &towers->tower[k];
-        int terms = towers->collection.per_tower;
-        const int *chosen = towers->chosen + (size_t)k * (size_t)terms;
-        tower->total = collection_sum(&towers->collection, chosen, terms);
-        if (!tower->net)
-            continue;
-        double decay = collection_sum(&towers->collection, chosen, terms - 1);
-        towers->losses[k] = tower->total;
-        r->cross_entropy += towers->weights[k] * tower->cross_entropy;
-        r->weight_decay += towers->weights[k] * decay;
-        r->loss += towers->weights[k] * tower->total;
-    }
-    if (t->rule != RULE_RIGHT)
-        rule_losses(t);
-}
-
-static struct combine_args combine_args(struct trainer *t, double *average_norm2) {
-    struct towers *towers = t->towers;
-    return (struct combine_args){
-        .towers = towers->count,
-        .gradients = towers->gradients,
-        .weights = towers->weights,
-        .parameters = t->shared.values,
-        .segments = t->segments,
-        .segment_count = t->options.model->parameter_count,
-        .want_dots = t->result.cosines,
-        .average = t->shared.gradient,
-        .norms2 = towers->norms2,
-        .dots = towers->dots,
-        .segment_norms2 = t->result.layers ? t->shared.gradient_norms2 : NULL,
-        .average_norm2 = average_norm2,
-    };
-}
-
-/* What combine() found out. */
-static enum status average_figures(struct trainer *t, double average_norm2) {
-    const struct towers *towers = t->towers;
-    STATUS_TRY(fault_gradients(t, average_norm2));
-    t->result.average_norm2 = average_norm2; /* of the right average: the noise scale is made from it */
-    t->result.grad_norm = sqrt(average_norm2);
-    double sum = 0;
-    int active = 0;
-    for (int k = 0; k < towers->count; k++) {
-        if (!towers->tower[k].net)
-            continue;
-        active++;
-        sum += sqrt(towers->norms2[k]);
-    }
-    t->result.grad_norm_mean = sum / active;
-    return STATUS_OK;
-}
-
-static enum status average(struct trainer *t) {
-    double average_norm2 = 0;
-    struct combine_args args = combine_args(t, &average_norm2);
-    STATUS_TRY(t->options.device.ops->combine(t->options.device.device, &args));
-    STATUS_TRY(trainer_wait(t));
-    STATUS_TRY(average_figures(t, average_norm2));
-    if (t->rule == RULE_RIGHT)
-        return STATUS_OK;
-    STATUS_TRY(rule_average(t, &args));
-    STATUS_TRY(trainer_wait(t));
-    STATUS_TRY(fault_gradients(t, average_norm2));
-    t->result.grad_norm = sqrt(average_norm2);
-    return STATUS_OK;
-}
-
 static void follow_noise(struct trainer *t) {
     const struct towers *towers = t->towers;
     double weighted2 = 0;
@@ -275,52 +188,6 @@ static void follow_noise(struct trainer *t) {
             weighted2 += towers->weights[k] * towers->norms2[k];
         }
     noise_update(&t->noise, weighted2, t->result.average_norm2, t->result.images, active);
-}
-
-double step_clip_scale(const struct trainer *t, double norm, bool clips) {
-    double clip = t->settings.clip_norm;
-    return clips && clip > 0 && norm > clip ? clip / norm : 1;
-}
-
-struct update_args step_update_args(struct trainer *t) {
-    return (struct update_args){
-        .parameters = t->shared.values,
-        .average = t->shared.gradient,
-        .velocity = t->shared.velocity,
-        .shadow = t->shared.average,
-        .segments = t->segments,
-        .segment_count = t->options.model->parameter_count,
-        .learning_rate = t->result.lr,
-        .momentum = t->settings.momentum,
-        .gradient_scale = step_clip_scale(t, t->result.grad_norm, rule_clips_after(t->rule)),
-        .ema_decay = average_decay(t->settings.ema, t->progress.steps),
-        .parameter_norms2 = t->shared.norms2,
-        .update_norms2 = t->shared.update_norms2,
-    };
-}
-
-/* What update() found out. */
-static enum status update_figures(struct trainer *t) {
-    STATUS_TRY(fault_parameters(t));
-    double parameters = 0, change = 0;
-    for (int i = 0; i < t->options.model->parameter_count; i++) {
-        parameters += t->shared.norms2[i];
-        change += t->shared.update_norms2[i];
-    }
-    t->result.update_ratio = sqrt(change) / sqrt(parameters); /* NaN for parameters that are all 0 */
-    return STATUS_OK;
-}
-
-static enum status update(struct trainer *t) {
-    t->shared.stale = true;
-    if (t->rule == RULE_NO_AVERAGE) {
-        STATUS_TRY(apart_update(t));
-    } else {
-        struct update_args args = step_update_args(t);
-        STATUS_TRY(t->options.device.ops->update(t->options.device.device, &args));
-        STATUS_TRY(trainer_wait(t));
-    }
-    return update_figures(t);
 }
 
 static struct net *any_net(const struct towers *towers) {
@@ -425,7 +292,7 @@ static enum status run_towers(struct trainer *t, enum step_phase from, enum step
     STATUS_TRY(queue_towers(t, from, to));
     STATUS_TRY(trainer_wait(t));
     if (from <= PHASE_LOSSES && to > PHASE_LOSSES) {
-        combine_losses(t);
+        step_losses(t);
         STATUS_TRY(fault_losses(t));
     }
     return STATUS_OK;
@@ -456,7 +323,7 @@ static enum status queue_step(struct trainer *t) {
     step->began = clock_seconds();
     STATUS_TRY(begin(t));
     STATUS_TRY(queue_towers(t, PHASE_LOAD, PHASE_AVERAGE));
-    struct combine_args combine = combine_args(t, &t->queued_norm2);
+    struct combine_args combine = step_combine_args(t, &t->queued_norm2);
     struct update_args update = step_update_args(t);
     update.gradient_scale = 1;
     update.clip_norm = t->settings.clip_norm;
@@ -502,7 +369,7 @@ static enum status run_until(struct trainer *t, enum step_phase until) {
     double now = clock_seconds();
     t->result.seconds += now - before;
     if (t->phase == PHASE_AVERAGE && until > PHASE_AVERAGE) {
-        STATUS_TRY(average(t));
+        STATUS_TRY(step_average(t));
         t->phase = PHASE_UPDATE;
         before = now;
         now = clock_seconds();
@@ -510,7 +377,7 @@ static enum status run_until(struct trainer *t, enum step_phase until) {
         t->result.average_seconds = t->info.asynchronous ? t->average_lap : now - before;
     }
     if (t->phase == PHASE_UPDATE && until > PHASE_UPDATE) {
-        STATUS_TRY(update(t));
+        STATUS_TRY(step_update(t));
         before = now;
         now = clock_seconds();
         t->result.seconds += now - before;
@@ -556,15 +423,15 @@ static enum status name_fault(struct trainer *t) {
 
 /* What the queued step came to. */
 static enum status queued_figures(struct trainer *t) {
-    combine_losses(t);
+    step_losses(t);
     enum status status = fault_losses(t);
     if (status == STATUS_OK)
-        status = average_figures(t, t->queued_norm2);
+        status = step_average_figures(t, t->queued_norm2);
     if (status != STATUS_OK)
         return status == STATUS_NON_FINITE && t->queued_count ? name_fault(t) : status;
     size_t tensors = (size_t)t->options.model->parameter_count;
     memcpy(t->shared.norms2, t->shared.next_norms2, tensors * sizeof *t->shared.norms2);
-    return update_figures(t);
+    return step_update_figures(t);
 }
 
 enum status step_settle(struct trainer *t) {
