@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/bench_peak.h"
+#include "cli/bench_spread.h"
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
 
@@ -64,7 +66,8 @@ static void group_close(struct group *g) {
 
 struct times {
     struct group *group;
-    double forward[ROUNDS], backward[ROUNDS];
+    const struct peak_kernels *kernels;
+    double forward[ROUNDS], backward[ROUNDS], peak[ROUNDS]; /* seconds, seconds, GFLOP/s */
 };
 
 static enum status run(void *context, int item, int worker, struct stream *stream) {
@@ -76,6 +79,7 @@ static enum status run(void *context, int item, int worker, struct stream *strea
     if (ops->prepare)
         STATUS_TRY(ops->prepare(stream, plan, args));
     for (int i = 0; i < ROUNDS; i++) {
+        STATUS_TRY(bench_peak_team(t->kernels, stream, &t->peak[i]));
         double start = clock_seconds();
         STATUS_TRY(ops->forward(stream, plan, args));
         double forward = clock_seconds();
@@ -86,18 +90,16 @@ static enum status run(void *context, int item, int worker, struct stream *strea
     return STATUS_OK;
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+/* Median of the rounds' shares of the peak. */
+static double share(double flops, const double *seconds, const double *peak) {
+    double shares[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++)
+        shares[i] = flops / seconds[i] * 1e-9 / peak[i];
+    return bench_spread(shares, ROUNDS).middle;
 }
 
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
-}
-
-static enum status measure(struct group *g, const struct net_group *from, int images, bool input_gradient,
-                           struct bench_layer *out) {
+static enum status measure(struct group *g, const struct net_group *from, const struct peak_kernels *kernels,
+                           int images, bool input_gradient, struct bench_layer *out) {
     struct plan_request request = {.ops = g->ops,
                                    .count = from->op_count,
                                    .images = images,
@@ -105,20 +107,24 @@ static enum status measure(struct group *g, const struct net_group *from, int im
                                    .input_gradient = input_gradient};
     STATUS_TRY(g->device.ops->plan(g->device.device, &request, &g->plan));
     STATUS_TRY(allocate(g, images, input_gradient));
-    struct times times = {.group = g};
+    struct times times = {.group = g, .kernels = kernels};
     STATUS_TRY(g->device.ops->each(g->device.device, 1, run, &times));
-    *out = (struct bench_layer){.flops = from->flops * images,
-                                .forward = median(times.forward, ROUNDS),
-                                .backward = median(times.backward, ROUNDS),
+    double flops = from->flops * images, backward_flops = flops * (input_gradient ? 2 : 1);
+    *out = (struct bench_layer){.flops = flops,
+                                .forward_share = share(flops, times.forward, times.peak),
+                                .backward_share = share(backward_flops, times.backward, times.peak),
                                 .input_gradient = input_gradient};
+    out->forward = bench_spread(times.forward, ROUNDS).middle; /* sorts them: after the shares */
+    out->backward = bench_spread(times.backward, ROUNDS).middle;
     snprintf(out->name, sizeof out->name, "%s", from->name);
     snprintf(out->implementation, sizeof out->implementation, "%s",
              g->device.ops->plan_info(g->plan)->implementation);
     return STATUS_OK;
 }
 
-enum status bench_layers(const struct model *model, struct device_handle device, int images,
-                         struct bench_layer *layers, int room, int *count) {
+enum status bench_layers(const struct model *model, struct device_handle device,
+                         const struct peak_kernels *kernels, int images, struct bench_layer *layers, int room,
+                         int *count) {
     struct net *net;
     struct net_options options = {.images = images, .training = true};
     STATUS_TRY(net_plan(model, device, &options, &net));
@@ -128,7 +134,7 @@ enum status bench_layers(const struct model *model, struct device_handle device,
     *count = 0;
     for (int i = 0; i < total && i < room && status == STATUS_OK; i++) {
         struct group g = {.device = device, .ops = model->ops + groups[i].first_op};
-        status = measure(&g, &groups[i], images, i > 0, &layers[i]);
+        status = measure(&g, &groups[i], kernels, images, i > 0, &layers[i]);
         group_close(&g);
         *count += status == STATUS_OK;
     }

@@ -3,18 +3,21 @@
 #define TOWERSCOPE_CLI_BENCH_LAYERS_H
 
 #include "engine/model/net.h"
+#include "kernels/cpu/isa/peak.h"
 
-/* Seconds for a shard on the device's workers, the median of several; flops: of all its images, forward. */
+/* Seconds for a shard on the device's threads, the median of several; flops: of all its images, forward. The
+ * shares are of the peak, which is measured beside every single one of them. */
 struct bench_layer {
     char name[64];
     char implementation[64];
-    double flops, forward, backward;
+    double flops, forward, backward, forward_share, backward_share;
     bool input_gradient; /* backward computes that too: two thirds more work */
 };
 
-/* Measures each group of the network's plan with `images` images; fills layers[room], returns their number in
- * *count. */
-enum status bench_layers(const struct model *model, struct device_handle device, int images,
-                         struct bench_layer *layers, int room, int *count);
+/* Measures each group of the network's plan with `images` images on a CPU device; fills layers[room], returns
+ * their number in *count. */
+enum status bench_layers(const struct model *model, struct device_handle device,
+                         const struct peak_kernels *kernels, int images, struct bench_layer *layers, int room,
+                         int *count);
 
 #endif

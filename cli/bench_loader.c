@@ -7,10 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/bench_spread.h"
 #include "cli/telemetry.h"
 #include "engine/base/clock.h"
 #include "engine/hub/hub.h"
 #include "engine/train/trainer.h"
+
+enum { RECORD_EVERY = 2, KEPT = 1024 }; /* the others show what a step takes without its cosines */
 
 struct bench_loader {
     struct dataset *data;
@@ -20,14 +23,20 @@ struct bench_loader {
     struct hub *hub;
     struct telemetry telemetry;
     int batch;
-    int64_t images; /* that the steps' events told of */
+    struct event_step step;             /* what the last one's event told of it: without towers ... */
+    int pairs;                          /* of steps, the second one recorded */
+    double average[RECORD_EVERY][KEPT]; /* seconds that the average took in them: the last KEPT */
+    double load;                        /* ... but for their time to load, in seconds: all have the same */
 };
 
 static void emit(void *context, const struct event *event, bool recorded) {
     struct bench_loader *b = context;
     hub_emit(b->hub, event, recorded);
-    if (event->kind == EVENT_STEP)
-        b->images += event->step.images;
+    if (event->kind != EVENT_STEP)
+        return;
+    b->step = event->step;
+    b->step.towers = NULL;
+    b->load = event->step.towers[0].load_ms * 1e-3;
 }
 
 static enum status open_record(struct bench_loader *b, const char *folder, int towers) {
@@ -43,7 +52,8 @@ static enum status open_record(struct bench_loader *b, const char *folder, int t
 }
 
 static enum status open_all(struct bench_loader *b, const char *model_name, int towers, const char *folder) {
-    struct dataset_options data_options = {.seed = 1, .generated_train = 5000, .generated_test = 100};
+    int64_t images = (5000 / b->batch + 1) * (int64_t)b->batch; /* all batches are full */
+    struct dataset_options data_options = {.seed = 1, .generated_train = images, .generated_test = 100};
     STATUS_TRY(dataset_open("generated", &data_options, &b->data));
     const struct image_set *train = &b->data->train;
     struct model_ends ends = {train->shape.h, train->shape.w, train->shape.c, b->data->classes};
@@ -56,7 +66,7 @@ static enum status open_all(struct bench_loader *b, const char *model_name, int 
     options.settings.towers = towers;
     options.settings.batch = b->batch;
     options.settings.eval_every = 0;
-    options.settings.record_every = 1;
+    options.settings.record_every = RECORD_EVERY;
     options.settings.lr = 0.01;
     STATUS_TRY(trainer_open(&options, &b->trainer));
     trainer_begin(b->trainer);
@@ -101,14 +111,42 @@ static void between_steps(struct bench_loader *b) {
         hub_emit(b->hub, &event, false);
 }
 
-enum status bench_loader_run(struct bench_loader *b, double seconds, double *rate) {
-    int64_t before = b->images;
-    double start = clock_seconds(), now;
-    do {
-        STATUS_TRY(trainer_step(b->trainer));
-        between_steps(b);
+static enum status one_step(struct bench_loader *b, double *seconds) {
+    double start = clock_seconds();
+    STATUS_TRY(trainer_step(b->trainer));
+    between_steps(b);
+    *seconds = clock_seconds() - start;
+    return STATUS_OK;
+}
+
+enum status bench_loader_run(struct bench_loader *b, double seconds, double *rate, struct bench_rest *rest) {
+    int64_t images = 0;
+    *rest = (struct bench_rest){0};
+    double record = hub_processor_seconds(b->hub), start = clock_seconds(), now;
+    do { /* always two: the second one is recorded */
+        double taken = 0;
+        for (int k = 0; k < RECORD_EVERY; k++) {
+            STATUS_TRY(one_step(b, &taken));
+            b->average[k][b->pairs % KEPT] = b->step.average_ms * 1e-3;
+            images += b->step.images;
+        }
+        b->pairs++;
+        rest->steps++;
+        rest->seconds += taken;
+        rest->part[BENCH_PICTURES] += b->load;
+        rest->part[BENCH_EVENTS] += taken - b->step.seconds;
         now = clock_seconds();
     } while (now - start < seconds);
-    *rate = (double)(b->images - before) / (now - start);
+    *rate = (double)images / (now - start);
+    rest->part[BENCH_RECORD] = hub_processor_seconds(b->hub) - record;
     return STATUS_OK;
+}
+
+double bench_loader_cosines(const struct bench_loader *b) {
+    double medians[RECORD_EVERY], sorted[KEPT];
+    for (int k = 0; k < RECORD_EVERY; k++) {
+        memcpy(sorted, b->average[k], sizeof sorted);
+        medians[k] = bench_spread(sorted, b->pairs < KEPT ? b->pairs : KEPT).middle;
+    }
+    return medians[1] - medians[0];
 }

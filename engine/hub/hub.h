@@ -80,4 +80,7 @@ void hub_look(struct hub *hub);
 /* A descriptor that is readable while commands wait to be looked at; hub_take() empties it. */
 int hub_command_fd(const struct hub *hub);
 
+/* Seconds of processor time that the hub's thread has used; NaN where the system does not say. */
+double hub_processor_seconds(const struct hub *hub);
+
 #endif

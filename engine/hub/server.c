@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/clock.h"
@@ -468,6 +470,14 @@ enum status hub_open(const struct hub_options *options, struct hub **out) {
     }
     *out = hub;
     return STATUS_OK;
+}
+
+double hub_processor_seconds(const struct hub *hub) {
+    clockid_t clock;
+    struct timespec t;
+    if (pthread_getcpuclockid(hub->thread, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return (double)NAN;
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 void hub_close(struct hub *hub) {

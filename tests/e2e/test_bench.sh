@@ -3,10 +3,27 @@
 set -u
 fail() { echo "FAIL: $*"; exit 1; }
 
-out=$("$TOWERSCOPE" bench --rounds 1 --seconds 0 --batch 8 --threads 1,2 --towers 1,3 --torch "") || fail "bench: exit $?"
+"$TOWERSCOPE" bench --rounds 1 --seconds 0 --batch 8 --threads 1,2 --towers 1,3 --torch "" >"$TEST_TMP/out" 2>"$TEST_TMP/errors" ||
+    fail "bench: exit $?"
+out=$(cat "$TEST_TMP/out")
 echo "$out"
-grep -q '^peak .*GFLOP/s on 1 thread, .* on 2 threads' <<<"$out" || fail "no peak"
+[ -s "$TEST_TMP/errors" ] && fail "progress is shown where there is no terminal"
+grep -qE '^peak .* GFLOP/s on 1 thread, .* GFLOP/s on 2 threads$' <<<"$out" || fail "no peak"
 [ "$(grep -cE '^ +[12] +[13] +[0-9]+ ' <<<"$out")" = 8 ] || fail "expected 8 rows of rates"
+
+# What a run does beside the network's work: the parts come to the whole.
+rows=$(grep -E ' % +\(.*\) += ' <<<"$out")
+[ "$(wc -l <<<"$rows")" = 4 ] || fail "expected 4 rows of the rest of a step"
+sed -E 's/^.* (-?[0-9.]+) % +\(.*\) += +/\1 /' <<<"$rows" |
+    awk '{ sum = $2 + $3 + $4 + $5; d = sum - $1; if (NF != 5 || !(d * d < 0.01)) exit 1 }' || fail "the parts are not the whole"
+
+# Ratios: threads with the peak's beside them, then towers. The one that others are compared with is named second.
+number='[0-9]+\.[0-9]+ +\([0-9.]+-[0-9.]+\)'
+for words in '2 threads against 1, 1 tower' '2 threads against 1, 3 towers'; do
+    grep -qE "^$words +$number +$number$" <<<"$out" || fail "no ratio: $words"
+done
+grep -qE "^3 towers against 1, 2 threads +$number$" <<<"$out" || fail "no ratio of towers"
+[ "$(grep -c ' against ' <<<"$out")" = 3 ] || fail "expected 3 ratios"
 grep -qE '^local3 .* [0-9]+ %' <<<"$out" || fail "no layers"
 grep -q 'nan' <<<"$out" && fail "a number is none"
 
@@ -14,6 +31,14 @@ out=$("$TOWERSCOPE" bench --rounds 1 --seconds 0 --batch 8 --threads 1 --towers 
     fail "a bench without PyTorch: exit $?"
 grep -q 'no PyTorch beside it: no/such/file' <<<"$out" || fail "not said that the script is missing"
 grep -q ', plain$' <<<"$out" || fail "not said which instruction set"
+
+grep -q ' against ' <<<"$out" && fail "a ratio of nothing"
+grep -qE '^peak .* GFLOP/s on 1 thread$' <<<"$out" || fail "no peak of one thread"
+
+if script -qec true /dev/null >/dev/null 2>&1; then
+    script -qec "'$TOWERSCOPE' bench --rounds 1 --seconds 0 --batch 2 --threads 1 --towers 1 --torch '' >/dev/null" /dev/null |
+        grep -q 'opening all that is to be measured' || fail "no progress on a terminal"
+fi
 
 for wrong in "--rounds 0" "--towers 1,x" "--seconds -1" "--threads" "--nothing" "more"; do
     "$TOWERSCOPE" bench $wrong >/dev/null 2>"$TEST_TMP/errors"
