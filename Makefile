@@ -81,7 +81,9 @@ FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJ := $(B)/tests/fuzz/files.o $(if $(filter fuzz,$(SANITIZE)),,$(B)/tests/fuzz/driver.o)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: picture all plugins run protocol test test-long fuzz fuzzers check-house golden golden-values golden-screens bench bench-tui install clean help FORCE
+.PHONY: all plugins run test tests test-long fuzz fuzzers bench bench-tui load soak picture golden golden-values \
+        golden-screens protocol install uninstall clean help FORCE
+.DELETE_ON_ERROR:
 all: $(BIN) plugins
 	$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope
 
@@ -93,7 +95,13 @@ include tests/cudasim/cudasim.mk
 plugins: $(PLUGINS)
 
 # ---- compiling
-$(B)/%.o: %.c
+# What a person may set for the compiler: objects made with other settings are made again. Warnings change no object.
+flags := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+$(B)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(flags))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(flags))' > $@
+
+$(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
@@ -109,11 +117,11 @@ $(B)/datasets/shapes.o $(B)/datasets/distort.o: ALL_CFLAGS += -O3
 # ref is plain C over a `real` type, built twice; -O3 so that gcc turns its plain loops into vectors
 REF_CFLAGS := -O3 $(UNWATCHED)
 $(B)/kernels/ref/each.f32.o $(B)/kernels/ref/each.f64.o: REF_CFLAGS := -O3
-$(B)/%.f32.o: %.c
+$(B)/%.f32.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$< (float))
 	$(Q)$(CC) $(CPPFLAGS) -DREF_DOUBLE=0 $(ALL_CFLAGS) $(REF_CFLAGS) -c $< -o $@
-$(B)/%.f64.o: %.c
+$(B)/%.f64.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$< (double))
 	$(Q)$(CC) $(CPPFLAGS) -DREF_DOUBLE=1 $(ALL_CFLAGS) $(REF_CFLAGS) -c $< -o $@
@@ -125,7 +133,7 @@ ISA_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-w
 ISA_avx2 := -mavx2 -mfma
 ISA_plain :=
 define isa_rule
-$(B)/%.$(1).o: %.c
+$(B)/%.$(1).o: %.c $(B)/flags
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$< ($(1)))
 	$$(Q)$$(CC) $$(CPPFLAGS) -DISA_$(1)=1 -DISA_NAME=$(1) $$(ALL_CFLAGS) $(ISA_CFLAGS) $(ISA_$(1)) -c $$< -o $$@
@@ -137,7 +145,7 @@ $(B)/gen/models.c: engine/model/embed.sh $(MODELS)
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)
 	$(Q)bash engine/model/embed.sh $(MODELS) > $@.tmp && mv $@.tmp $@
-$(B)/gen/models.o: $(B)/gen/models.c
+$(B)/gen/models.o: $(B)/gen/models.c $(B)/flags
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
 # the lessons, likewise
@@ -145,7 +153,7 @@ $(B)/gen/lessons.c: cli/lessons/embed.sh $(LESSONS)
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)
 	$(Q)bash cli/lessons/embed.sh $(LESSONS) > $@.tmp && mv $@.tmp $@
-$(B)/gen/lessons.o: $(B)/gen/lessons.c cli/lesson.h
+$(B)/gen/lessons.o: $(B)/gen/lessons.c cli/lesson.h $(B)/flags
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
 # what is fuzzed computes nothing, and clang takes minutes for the kernels
@@ -254,6 +262,10 @@ install: all
 	$(Q)install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/towerscope
 	$(if $(CUDA_PLUGIN),$(Q)install -D -m 755 $(CUDA_PLUGIN) $(DESTDIR)$(PREFIX)/lib/towerscope/backend_cuda.so)
 
+uninstall:
+	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/towerscope $(DESTDIR)$(PREFIX)/lib/towerscope/backend_cuda.so
+	$(Q)rmdir $(DESTDIR)$(PREFIX)/lib/towerscope 2>/dev/null || true
+
 clean:
 	$(Q)rm -rf build
 
@@ -271,7 +283,8 @@ help:
 	@echo 'make bench       measure, beside PyTorch where it is installed'
 	@echo 'make bench-tui   measure what the console costs, beside htop and btop'
 	@echo 'make bundle      what tests/gpu/check.sh needs on a machine with a GPU, in one file'
-	@echo 'make install     PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make install     PREFIX=$(PREFIX) DESTDIR=; make uninstall takes it away again'
+	@echo 'make clean       remove build/'
 	@echo 'Knobs: V=1 WERROR=1 SANITIZE=address|thread|fuzz CUDA=auto|0|1'
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
