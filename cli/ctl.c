@@ -112,18 +112,13 @@ static void take_answer(struct ctl *ctl, const struct event_command *answer) {
     }
 }
 
-static bool works_from_any_version(enum command_kind kind) {
-    return kind == COMMAND_SAVE || kind == COMMAND_STOP || kind == COMMAND_PAUSE || kind == COMMAND_RESUME ||
-           kind == COMMAND_STATUS;
-}
-
 /* Send when the engine has said hello. */
 static enum status send_when_ready(struct ctl *ctl) {
     enum client_state state = client_state(ctl->client);
     if (ctl->sent || (state != CLIENT_LIVE && state != CLIENT_MISMATCH))
         return STATUS_OK;
     if (state == CLIENT_MISMATCH) {
-        if (!works_from_any_version(ctl->command.kind))
+        if (!command_of_any_version(ctl->command.kind))
             return status_fail(STATUS_UNSUPPORTED, "%s", client_trouble(ctl->client));
         print(stderr, "towerscope: ", client_trouble(ctl->client));
     }

@@ -169,9 +169,7 @@ static enum status print_model(const struct plan_options *o, struct session *s) 
     STATUS_TRY(model_read(settings->model, ends, NAN, &s->model));
     struct settings complete = *settings;
     settings_complete(&complete, &s->model->defaults);
-    int64_t batch =
-                complete.batch_per_tower > 0 ? complete.batch_per_tower * complete.towers : complete.batch,
-            first;
+    int64_t batch = settings_batch(&complete, complete.towers), first;
     int64_t images = order_shard(batch, (int)complete.towers, 0, &first);
     struct device_info info;
     STATUS_TRY(s->device.ops->describe(s->device.device, &info));

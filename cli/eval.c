@@ -22,8 +22,9 @@ static void take_result(void *context, const struct event *event, bool recorded)
     if (event->kind == EVENT_EVAL) {
         e->result = event->eval; /* its numbers; the confusion matrix is not asked for */
         e->evaluated = true;
-    } else if (event->kind == EVENT_ALARM && strcmp(event->alarm.level, "info") != 0)
+    } else if (event->kind == EVENT_ALARM && strcmp(event->alarm.level, "info") != 0) {
         fprintf(stderr, "towerscope: %s\n", event->alarm.text);
+    }
 }
 
 static enum status no_checkpoint(const struct run_folder *folder) {

@@ -92,9 +92,9 @@ void lines_event(struct lines *lines, const struct event *event) {
     int64_t times = event->kind == EVENT_ALARM ? repeats_count(&lines->repeats, &event->alarm) : 1;
     if (!repeats_told(times))
         return;
-    int level = event_words(event, words, sizeof words);
+    enum event_level level = event_words(event, words, sizeof words);
     lines_break(lines);
-    FILE *to = level > 0 ? lines->errors : lines->out;
+    FILE *to = level > LEVEL_INFO ? lines->errors : lines->out;
     fprintf(to, "%s: %s", now(when), words);
     if (times > 1)
         fprintf(to, " (%lld times)", (long long)times);

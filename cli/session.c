@@ -148,8 +148,7 @@ void session_describe(const struct session *session, FILE *to) {
     struct device_info info;
     char words[5][32];
     const struct dataset *data = session->data;
-    int64_t batch =
-        settings->batch_per_tower > 0 ? settings->batch_per_tower * settings->towers : settings->batch;
+    int64_t batch = settings_batch(settings, settings->towers);
     int64_t images = batch < data->train.count ? batch : data->train.count;
     fprintf(to, "model   %s, %lld parameters, %d x %d x %d in, %d classes out\n", session->model->name,
             (long long)session->model->parameter_total, session->model->input.h, session->model->input.w,

@@ -260,10 +260,6 @@ void source_close(struct source *s) {
     free(s);
 }
 
-const char *source_path(const struct source *s) {
-    return s->path;
-}
-
 bool source_compressed(const struct source *s) {
     return s->compressed;
 }

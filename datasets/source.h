@@ -16,7 +16,7 @@ struct source;
 enum status source_open(const char *path, struct source **out);
 void source_close(struct source *source);
 
-const char *source_path(const struct source *source);
+/* Whether what is read comes out of gz. */
 bool source_compressed(const struct source *source);
 
 /* Size of the file itself, as the system says. */

@@ -13,8 +13,7 @@ struct shape {
 };
 
 /* Values of one image; shapes are checked when a model is read, so that this can't overflow. */
-static inline size_t shape_size(struct shape s)
-{
+static inline size_t shape_size(struct shape s) {
     return (size_t)s.h * (size_t)s.w * (size_t)s.c;
 }
 

@@ -17,6 +17,7 @@ enum { QUEUE = 16 };
 
 /* Whether the run was asked for the values of the Why screen; failed: not sent, or refused. */
 enum why_asked { WHY_UNASKED, WHY_ASKED, WHY_FAILED };
+
 struct message {
     char text[512];
     enum style style;

@@ -232,10 +232,3 @@ void canvas_fill(struct canvas *canvas, int row, int col, int cols, uint32_t run
     for (int i = 0; i < cols; i++)
         canvas_put(canvas, row, col + i, rune, style);
 }
-
-void canvas_restyle(struct canvas *canvas, struct box box, enum style style) {
-    for (int row = box.row; row < box.row + box.rows; row++)
-        for (int col = box.col; col < box.col + box.cols; col++)
-            if (inside(canvas, row, col))
-                canvas->cells[(size_t)row * (size_t)canvas->cols + (size_t)col].style = (uint16_t)style;
-}

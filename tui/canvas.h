@@ -80,9 +80,6 @@ int canvas_text_right(struct canvas *canvas, int row, int end, int cols, enum st
 /* `cols` times the same character. */
 void canvas_fill(struct canvas *canvas, int row, int col, int cols, uint32_t rune, enum style style);
 
-/* Another style for what is there. */
-void canvas_restyle(struct canvas *canvas, struct box box, enum style style);
-
 /* The next character of UTF-8 text, which moves on; 0 at the end, U+FFFD for a byte that is no UTF-8. */
 uint32_t rune_next(const char **text);
 /* Columns a character takes: 0 (combining, invisible), 1 or 2. */

@@ -90,10 +90,11 @@ static int rows_of(const char *text, int cols) {
 /* One line of the log, its first row at `row`. */
 static void draw_line(const struct scene *scene, const struct log_columns *at, int row,
                       const struct state_log_line *line) {
-    static const enum style styles[] = {STYLE_PLAIN, STYLE_WARNING, STYLE_ALARM};
-    static const char *const marks[] = {" ", "!", "\u00d7"};
+    static const enum style styles[LEVELS] = {
+        [LEVEL_INFO] = STYLE_PLAIN, [LEVEL_WARNING] = STYLE_WARNING, [LEVEL_ERROR] = STYLE_ALARM};
+    static const char *const marks[LEVELS] = {
+        [LEVEL_INFO] = " ", [LEVEL_WARNING] = "!", [LEVEL_ERROR] = "\u00d7"};
     struct canvas *canvas = scene->canvas;
-    int level = line->level < 0 || line->level > 2 ? 0 : line->level;
     char text[FORMAT_SIZE];
     if (at->time_cols > 0) {
         time_text(text, sizeof text, line->time, at->dates);
@@ -103,8 +104,8 @@ static void draw_line(const struct scene *scene, const struct log_columns *at, i
         format_count(text, line->step);
         canvas_text_right(canvas, row, at->step_end, 9, STYLE_FAINT, text);
     }
-    enum style style = line->quiet ? STYLE_FAINT : styles[level];
-    canvas_text(canvas, row, at->text - 2, 1, style, marks[level]);
+    enum style style = line->quiet ? STYLE_FAINT : styles[line->level];
+    canvas_text(canvas, row, at->text - 2, 1, style, marks[line->level]);
     for (const char *rest = line->text; *rest; row++) {
         char part[512];
         size_t bytes = text_fit(rest, at->text_cols);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/text.h"
 #include "tui/format.h"
 
 const char *why_phase_name(enum why_phase phase) {
@@ -200,19 +201,15 @@ const char *why_rule_explained(const char *name) {
     return words ? words->explained : "";
 }
 
-static bool is(const char *a, const char *b) {
-    return a && !strcmp(a, b);
-}
-
 /* Why it makes no difference in this step. */
 static const char *identical_words(const char *name, const struct why_step *step) {
     if (step->towers == 1)
         return "identical here: one tower";
-    if (is(name, "plain-mean"))
+    if (text_is(name, "plain-mean"))
         return "identical here: even shards";
-    if (is(name, "clip-before"))
+    if (text_is(name, "clip-before"))
         return "identical here: no clipping";
-    return is(name, "decay-per-tower") ? "identical here: no decay" : "identical here";
+    return text_is(name, "decay-per-tower") ? "identical here: no decay" : "identical here";
 }
 
 static void last_words(const struct why_step *step, bool brief, char *out, size_t size) {
@@ -232,11 +229,11 @@ void why_rule_words(const struct event_alternative *rule, const struct why_step 
     *out = 0;
     if (rule->identical) {
         snprintf(out, size, "%s", identical_words(name, step));
-    } else if (is(name, "unscoped")) {
+    } else if (text_is(name, "unscoped")) {
         snprintf(out, size,
                  brief ? "tower 0 counts %d times" : "sums all losses built so far: tower 0 counts %d times",
                  n);
-    } else if (is(name, "sum")) {
+    } else if (text_is(name, "sum")) {
         format_short(lr, step->lr * n, 3);
         if (!is_even(step))
             snprintf(out, size, brief ? "%d times the plain mean" : "%d times the plain mean of the towers",
@@ -245,25 +242,25 @@ void why_rule_words(const struct event_alternative *rule, const struct why_step 
             snprintf(out, size, "%d times as far", n);
         else
             snprintf(out, size, "the same direction, %d times as far: as if lr were %s", n, lr);
-    } else if (is(name, "last")) {
+    } else if (text_is(name, "last")) {
         last_words(step, brief, out, size);
-    } else if (is(name, "print-last")) {
+    } else if (text_is(name, "print-last")) {
         snprintf(out, size, "%s",
                  brief ? "only the print is one tower's"
                        : "the right step; only the printed loss is one tower's");
-    } else if (is(name, "decay-per-tower")) {
+    } else if (text_is(name, "decay-per-tower")) {
         snprintf(out, size,
                  brief ? "the decay counts %d times"
                        : "the decay counts %d times: the weights shrink too fast",
                  n);
-    } else if (is(name, "plain-mean")) {
+    } else if (text_is(name, "plain-mean")) {
         snprintf(out, size, "%s",
                  brief ? "small shards weigh too much"
                        : "uneven shards: an image of a small one weighs more");
-    } else if (is(name, "clip-before") && wire_is_unknown(rule->grad_norm)) {
+    } else if (text_is(name, "clip-before") && wire_is_unknown(rule->grad_norm)) {
         snprintf(out, size, "%s",
                  brief ? "differs if something is clipped" : "differs when gradients are clipped");
-    } else if (is(name, "clip-before")) {
+    } else if (text_is(name, "clip-before")) {
         snprintf(out, size, "%s",
                  brief ? "the average points elsewhere"
                        : "each gradient cut by itself: the average points elsewhere");

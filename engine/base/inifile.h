@@ -9,9 +9,9 @@
 #include "engine/base/arena.h"
 #include "kernels/status.h"
 
-#define INIFILE_LINE_MAX  190           /* bytes of a line with a comment or a section */
-#define INIFILE_VALUE_MAX 1023          /* bytes of a line `key = value`: paths may be long */
-#define INIFILE_NAME_MAX  47            /* bytes of a section's or key's name */
+#define INIFILE_LINE_MAX  190          /* bytes of a line with a comment or a section */
+#define INIFILE_VALUE_MAX 1023         /* bytes of a line `key = value`: paths may be long */
+#define INIFILE_NAME_MAX  47           /* bytes of a section's or key's name */
 #define INIFILE_BYTES_MAX (256 * 1024) /* a larger file is refused before it is read */
 
 struct inifile_pair {

@@ -7,6 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool text_is(const char *text, const char *word) {
+    return text && !strcmp(text, word);
+}
+
+bool text_begins(const char *text, const char *words) {
+    size_t length = strlen(words);
+    return !strncmp(text, words, length) && (text[length] == 0 || text[length] == ' ');
+}
+
 static bool plain_number(const char *text, const char *letters) {
     /* strtod also takes spaces, hexadecimal, "inf" and "nan": what is not of these letters is refused. */
     return *text && strspn(text, letters) == strlen(text);

@@ -5,6 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Whether there is a text and it is this word. */
+bool text_is(const char *text, const char *word);
+
+/* Whether a text begins with these words: a blank or its end comes after them. */
+bool text_begins(const char *text, const char *words);
+
 /* The whole of `text` as a decimal number: a dot whatever the locale, no spaces, no hexadecimal, no "inf" or
  * "nan", nothing after it. false: it is not one (*out is untouched). */
 bool text_real(const char *text, double *out);

@@ -194,12 +194,6 @@ static const char *queue_command(struct hub *hub, const struct command *command)
     return reason;
 }
 
-/* What a client of another version may do: these commands keep their meaning in every version. */
-static bool works_from_any_version(enum command_kind kind) {
-    return kind == COMMAND_SAVE || kind == COMMAND_STOP || kind == COMMAND_PAUSE || kind == COMMAND_RESUME ||
-           kind == COMMAND_STATUS;
-}
-
 static void take_command(struct hub *hub, struct peer *peer, const json_t *object, const char *line,
                          size_t length) {
     struct command command = {.at = WIRE_UNKNOWN_INT};
@@ -221,7 +215,7 @@ static void take_command(struct hub *hub, struct peer *peer, const json_t *objec
         answer_status(hub, peer, &command);
     else if (!hub_may_command(hub, peer, &reason))
         answer(hub, peer, &command, "refused", reason);
-    else if (peer->foreign && !works_from_any_version(command.kind))
+    else if (peer->foreign && !command_of_any_version(command.kind))
         answer(hub, peer, &command, "refused",
                "from another version only save, stop, pause, resume and status are taken");
     else if ((reason = queue_command(hub, &command)))

@@ -1,10 +1,11 @@
 /* A network as a model file (INI) describes it, with every shape inferred and checked.
  *
- *   [model]            name, input (side of the square); for training: batch lr lr_decay decay_epochs
- * momentum clip_norm ema. It stands first. [conv1]            type=conv kernel=5 channels=64 stride=1
- * deviation=0.05 bias=0 relu=yes weight_decay=0.0 [pool1]            type=pool kernel=3 stride=2 [norm1]
- * type=lrn radius=4 bias=1 alpha=0.001/9 beta=0.75 [local3]           type=dense units=384 ... units=classes:
- * as many as the data has
+ *   [model]   name, input (side of the square). It stands first. For training it may give
+ *             batch lr lr_decay decay_epochs momentum clip_norm ema
+ *   [conv1]   type=conv kernel=5 channels=64 stride=1 deviation=0.05 bias=0 relu=yes weight_decay=0.0
+ *   [pool1]   type=pool kernel=3 stride=2
+ *   [norm1]   type=lrn radius=4 bias=1 alpha=0.001/9 beta=0.75
+ *   [local3]  type=dense units=384 ...  (units=classes: as many as the data has)
  *
  * One setting a line. stride is 1, bias of conv and dense 0, relu no when absent; a number may be a quotient.
  * The padding is SAME (op.h). Section names are the layers' names and differ. The last layer gives {1, 1,

@@ -50,7 +50,7 @@ static enum status apply_step(struct trainer *t, const struct command *c, char r
 }
 
 static void say_batch(const struct trainer *t, char reason[REASON_MAX]) {
-    long long towers = t->settings.towers, batch = trainer_batch(&t->settings, towers);
+    long long towers = t->settings.towers, batch = settings_batch(&t->settings, towers);
     if (t->settings.batch_per_tower > 0)
         snprintf(
             reason, REASON_MAX,
@@ -239,7 +239,7 @@ static enum status apply_status(struct trainer *t, const struct command *c, char
              : t->paused ? "paused"
                          : "training",
              (long long)t->progress.steps, (long long)t->progress.place.epoch, (long long)t->settings.towers,
-             (long long)trainer_batch(&t->settings, t->settings.towers),
+             (long long)settings_batch(&t->settings, t->settings.towers),
              schedule_rate(&t->schedule, t->progress.images), loss, *t->fault.text ? "; " : "",
              t->fault.text);
     return STATUS_OK;

@@ -184,9 +184,6 @@ enum status trainer_advance(struct trainer *t, enum step_phase until);
 
 /* ---- reshape.c */
 
-/* The global batch under the settings' rule with that many towers. */
-int64_t trainer_batch(const struct settings *settings, int64_t towers);
-
 /* Make towers, batch and place as asked: plans, memory, loader. On failure everything is as it was. */
 enum status trainer_reshape(struct trainer *t, const struct settings *settings, struct loader_place place);
 

@@ -113,7 +113,7 @@ void report_run_start(struct trainer *t) {
     s->data_shape[0] = model->input.h;
     s->data_shape[1] = model->input.w;
     s->data_shape[2] = model->input.c;
-    s->batch = trainer_batch(&t->settings, t->settings.towers);
+    s->batch = settings_batch(&t->settings, t->settings.towers);
     s->batch_rule = t->settings.batch_per_tower > 0 ? "per-tower" : "global";
     s->towers = t->settings.towers;
     s->device_count = t->info.count;

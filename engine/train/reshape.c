@@ -4,10 +4,6 @@
 
 #include <stdlib.h>
 
-int64_t trainer_batch(const struct settings *settings, int64_t towers) {
-    return settings->batch_per_tower > 0 ? settings->batch_per_tower * towers : settings->batch;
-}
-
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
@@ -35,7 +31,7 @@ static enum status move_loader(struct trainer *t, struct loader_place place, int
 
 enum status trainer_reshape(struct trainer *t, const struct settings *settings, struct loader_place place) {
     int64_t count = t->options.data->train.count, sizes[TOWERS_BATCHES];
-    int64_t batch = smaller(trainer_batch(settings, settings->towers), count);
+    int64_t batch = smaller(settings_batch(settings, settings->towers), count);
     step_sizes(count, batch, place, sizes);
     struct towers_need need;
     STATUS_TRY(towers_plan(&t->nets, (int)settings->towers, sizes, TOWERS_BATCHES, &need));

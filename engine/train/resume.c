@@ -56,7 +56,7 @@ static void say(struct trainer *t) {
              "all towers, the learning rate of step %lld is %g%s",
              (long long)p->steps, (long long)p->place.position, (long long)p->place.epoch + 1,
              count ? "changed: " : "no setting changed", changes,
-             (long long)trainer_batch(&t->settings, t->settings.towers), (long long)p->steps + 1, is, rate);
+             (long long)settings_batch(&t->settings, t->settings.towers), (long long)p->steps + 1, is, rate);
 }
 
 static void warn(struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -361,6 +361,10 @@ static void format_real(double x, char *out, size_t size) {
     }
 }
 
+int64_t settings_batch(const struct settings *settings, int64_t towers) {
+    return settings->batch_per_tower > 0 ? settings->batch_per_tower * towers : settings->batch;
+}
+
 void settings_format(const struct settings *settings, const struct setting_key *key, char *out, size_t size) {
     const void *at = field_of(settings, key);
     switch (key->type) {

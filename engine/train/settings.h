@@ -81,6 +81,9 @@ enum status settings_check(const struct settings *settings, const char *where);
  */
 void settings_complete(struct settings *settings, const struct model_defaults *defaults);
 
+/* Images of a step with that many towers, under the settings' rule; the settings are complete. */
+int64_t settings_batch(const struct settings *settings, int64_t towers);
+
 /* Everything needed to run it again, as config.ini. STATUS_IO; STATUS_BAD_INPUT: a text that an INI file
  * can't hold. */
 enum status settings_write(const struct settings *settings, FILE *file);

@@ -468,6 +468,6 @@ enum status step_take_back(struct trainer *t) {
 }
 
 int64_t steps_per_epoch(const struct trainer *t) {
-    int64_t batch = trainer_batch(&t->settings, t->settings.towers), count = t->options.data->train.count;
+    int64_t batch = settings_batch(&t->settings, t->settings.towers), count = t->options.data->train.count;
     return count / batch + (count % batch != 0);
 }

@@ -5,9 +5,8 @@
 #include "engine/train/collection.h"
 #include "engine/train/nets.h"
 
-#define TOWERS_BATCHES                                                                                       \
-    3 /* sizes of a step: full, the short end of this epoch, that of the epochs after it                     \
-       */
+/* Sizes that a step may have: full, the short end of this epoch, that of the epochs after it. */
+#define TOWERS_BATCHES 3
 
 struct tower {
     struct net_memory memory;

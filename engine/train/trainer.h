@@ -39,8 +39,8 @@ struct trainer_options {
     struct trainer_sink sink;
     struct trainer_store store;
     const struct snapshot *resume; /* where to go on, or NULL: read during trainer_open() only */
-    const char
-        *resume_notes; /* what changed beside the settings since then, a sentence; NULL: nothing known */
+    /* What changed beside the settings since then, a sentence; NULL: nothing known. */
+    const char *resume_notes;
     /* Asked now and then during evaluations: true makes them end early. NULL: never. */
     bool (*interrupted)(void *context);
     void *interrupted_context;

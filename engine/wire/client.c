@@ -129,20 +129,24 @@ static void flush(struct client *client) {
     }
 }
 
+static enum status queue_line(struct client *client, const char *line, size_t length) {
+    if (client->out_length + length > sizeof client->out)
+        return status_fail(STATUS_BUSY, "run %s: its engine does not take commands now", client->run.name);
+    memcpy(client->out + client->out_length, line, length);
+    client->out_length += length;
+    flush(client);
+    client->idle = false;
+    return STATUS_OK;
+}
+
 static enum status queue(struct client *client, json_t *object) {
     char line[WIRE_COMMAND_MAX];
     size_t length = object ? json_dumpb(object, line, sizeof line - 1, JSON_COMPACT) : 0;
     json_decref(object);
     if (length == 0 || length > sizeof line - 1)
         return status_fail(STATUS_NO_MEMORY, "no memory to send a line");
-    if (client->out_length + length + 1 > sizeof client->out)
-        return status_fail(STATUS_BUSY, "run %s: its engine does not take commands now", client->run.name);
-    memcpy(client->out + client->out_length, line, length);
-    client->out[client->out_length + length] = '\n';
-    client->out_length += length + 1;
-    flush(client);
-    client->idle = false;
-    return STATUS_OK;
+    line[length] = '\n';
+    return queue_line(client, line, length + 1);
 }
 
 static enum status greet(struct client *client) {
@@ -168,12 +172,12 @@ static enum status send_command(struct client *client, const char *text, int64_t
     STATUS_TRY(command_parse(text, &command));
     STATUS_TRY(may_send(client));
     snprintf(command.id, sizeof command.id, "%ld-%u", (long)getpid(), ++client->next_id);
-    json_t *object = json_pack("{s:s, s:s}", "command", command.text, "id", command.id);
-    if (object && at != WIRE_UNKNOWN_INT)
-        json_object_set_new(object, "at", json_integer(at));
-    if (object && screen)
-        json_object_set_new(object, "screen", json_string(screen));
-    STATUS_TRY(queue(client, object));
+    snprintf(command.screen, sizeof command.screen, "%s", screen ? screen : "");
+    command.at = at;
+    char line[WIRE_COMMAND_MAX];
+    size_t length;
+    STATUS_TRY(command_encode(&command, line, sizeof line, &length));
+    STATUS_TRY(queue_line(client, line, length));
     if (id)
         memcpy(id, command.id, sizeof command.id);
     return STATUS_OK;

@@ -324,6 +324,11 @@ enum status command_encode(const struct command *command, char *out, size_t size
     return STATUS_OK;
 }
 
+bool command_of_any_version(enum command_kind kind) {
+    return kind == COMMAND_SAVE || kind == COMMAND_STOP || kind == COMMAND_PAUSE || kind == COMMAND_RESUME ||
+           kind == COMMAND_STATUS;
+}
+
 /* ---- help and completion */
 
 static const struct form {

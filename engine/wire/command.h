@@ -70,6 +70,9 @@ enum status command_decode(const char *line, size_t length, struct command *out)
 /* The line for the socket, newline included, into out[size]. */
 enum status command_encode(const struct command *command, char *out, size_t size, size_t *length);
 
+/* Whether a client and an engine of different versions may use it: it keeps its meaning in all of them. */
+bool command_of_any_version(enum command_kind kind);
+
 /* For completion and help: the words of command i ("towers N"), one sentence on it; NULL past the end. */
 const char *command_usage(int i, const char **sentence);
 

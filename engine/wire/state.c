@@ -8,6 +8,7 @@
 
 #include "engine/base/arena.h"
 #include "engine/base/printable.h"
+#include "engine/base/text.h"
 #include "engine/wire/compare.h"
 #include "engine/wire/curve.h"
 #include "engine/wire/state_rule.h"
@@ -110,7 +111,8 @@ static enum status add_log(struct run_state *state, struct state_log_line line, 
 
 /* A run that ended without saying so. */
 static enum status add_end(struct run_state *state, const char *text) {
-    struct state_log_line line = {state->last_time, WIRE_UNKNOWN_INT, EVENT_RUN_END, 2, false, NULL};
+    struct state_log_line line = {
+        state->last_time, WIRE_UNKNOWN_INT, EVENT_RUN_END, LEVEL_ERROR, false, NULL};
     return add_log(state, line, text);
 }
 
@@ -139,16 +141,12 @@ static int64_t step_of(const struct event *event) {
     return event->kind == EVENT_RUN_START ? event->run_start.resumed_from : event_step(event);
 }
 
-static bool is(const char *text, const char *word) {
-    return text && !strcmp(text, word);
-}
-
 /* Whether an event makes a line of the log. Steps and measurements don't; neither does "saving" before
  * "saved". */
 static bool is_logged(const struct run_state *state, const struct event *event) {
     switch (event->kind) {
     case EVENT_WHY: /* one that is walked; of a run that trains on they would push everything else out */
-        return !is(state->phase, "training");
+        return !text_is(state->phase, "training");
     case EVENT_RUN_START:
     case EVENT_EVAL:
     case EVENT_TOWERS:
@@ -159,35 +157,30 @@ static bool is_logged(const struct run_state *state, const struct event *event) 
     case EVENT_RUN_END:
         return true;
     case EVENT_COMMAND:
-        return !is(event->command.status, "pending");
+        return !text_is(event->command.status, "pending");
     case EVENT_CONTROL: {
         const char *before = state->control.kind ? state->control.control.holder_user : NULL;
         const char *after = event->control.holder_user;
         return (before && after) ? strcmp(before, after) != 0 : before != after;
     }
     case EVENT_STATE:
-        if (is(event->state.state, "training"))
-            return is(state->phase, "paused") || is(state->phase, "starting");
-        return (is(event->state.state, "paused") || is(event->state.state, "starting")) &&
-               !is(event->state.state, state->phase);
+        if (text_is(event->state.state, "training"))
+            return text_is(state->phase, "paused") || text_is(state->phase, "starting");
+        return (text_is(event->state.state, "paused") || text_is(event->state.state, "starting")) &&
+               !text_is(event->state.state, state->phase);
     default:
         return false;
     }
-}
-
-static bool starts_with(const char *text, const char *word) {
-    size_t n = strlen(word);
-    return !strncmp(text, word, n) && (text[n] == 0 || text[n] == ' ');
 }
 
 static enum status mark_command(struct run_state *state, const struct event_command *command) {
     /* These are told by an event, and so a marker, of their own, or change nothing. */
     static const char *const others[] = {"towers", "note",  "save",   "eval",    "status",
                                          "images", "phase", "why on", "why off", NULL};
-    if (!is(command->status, "applied") || !command->text || command->screen)
+    if (!text_is(command->status, "applied") || !command->text || command->screen)
         return STATUS_OK;
     for (int i = 0; others[i]; i++)
-        if (starts_with(command->text, others[i]))
+        if (text_begins(command->text, others[i]))
             return STATUS_OK;
     return add_marker(state, MARKER_COMMAND, command->step, command->text);
 }
@@ -205,7 +198,7 @@ static enum status mark(struct run_state *state, const struct event *event) {
     case EVENT_COMMAND:
         return mark_command(state, &event->command);
     case EVENT_ALARM:
-        if (is(event->alarm.level, "info"))
+        if (text_is(event->alarm.level, "info"))
             return STATUS_OK;
         return add_marker(state, MARKER_ALARM, event->alarm.step,
                           event->alarm.text ? event->alarm.text : "alarm");
@@ -375,7 +368,7 @@ static enum status keep_newest(struct run_state *state, const struct event *even
     case EVENT_IMAGES:
         return keep_images(state, event);
     case EVENT_ALARM:
-        if (is(event->alarm.level, "info"))
+        if (text_is(event->alarm.level, "info"))
             return STATUS_OK;
         break;
     case EVENT_STEP: /* a live step that came late tells nothing new */
@@ -476,9 +469,9 @@ static enum status fold(struct run_state *state, const struct event *event) {
         state->control.kind = EVENT_NONE;
     if (is_logged(state, event)) {
         char text[512];
-        int level = event_words(event, text, sizeof text);
-        bool quiet = level == 0 && (event->kind == EVENT_WHY ||
-                                    (event->kind == EVENT_COMMAND && event->command.screen != NULL));
+        enum event_level level = event_words(event, text, sizeof text);
+        bool quiet = level == LEVEL_INFO && (event->kind == EVENT_WHY ||
+                                             (event->kind == EVENT_COMMAND && event->command.screen != NULL));
         struct state_log_line line = {event->time, step_of(event), event->kind, level, quiet, NULL};
         STATUS_TRY(add_log(state, line, text));
     }

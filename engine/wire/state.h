@@ -41,11 +41,13 @@ struct state_marker {
     char *text; /* short: "towers 2→4" is written with plain "->" */
 };
 
+enum event_level { LEVEL_INFO, LEVEL_WARNING, LEVEL_ERROR, LEVELS };
+
 struct state_log_line {
     double time;
     int64_t step; /* unknown: WIRE_UNKNOWN_INT */
     enum event_kind kind;
-    int level;  /* 0 info, 1 warning, 2 error */
+    enum event_level level;
     bool quiet; /* only there because a screen of the console wanted something to draw */
     char *text; /* the event in words */
 };
@@ -97,7 +99,7 @@ enum status state_crashed(struct run_state *state, const char *text);
 /* A copy for seeking in a replay; NULL when there is no memory. */
 struct run_state *state_copy(const struct run_state *state);
 
-/* An event in words, as the Log screen shows it, into `out` (cut to size). Returns its level (0..2). */
-int event_words(const struct event *event, char *out, size_t size);
+/* An event in words, as the Log screen shows it, into `out` (cut to size). Returns its level. */
+enum event_level event_words(const struct event *event, char *out, size_t size);
 
 #endif

@@ -3,14 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is(const char *text, const char *word) {
-    return text && !strcmp(text, word);
-}
-
-static bool starts_with(const char *text, const char *word) {
-    size_t n = strlen(word);
-    return !strncmp(text, word, n) && (text[n] == 0 || text[n] == ' ');
-}
+#include "engine/base/text.h"
 
 bool event_rule(const struct event *event, const char **rule) {
     static const char apply[] = "why apply ";
@@ -19,12 +12,12 @@ bool event_rule(const struct event *event, const char **rule) {
         *rule = wrong ? event->step.applied : "";
         return true;
     }
-    if (event->kind != EVENT_COMMAND || !event->command.text || !is(event->command.status, "applied"))
+    if (event->kind != EVENT_COMMAND || !event->command.text || !text_is(event->command.status, "applied"))
         return false;
     const char *text = event->command.text;
     bool applies = !strncmp(text, apply, sizeof apply - 1);
     *rule = applies ? text + sizeof apply - 1 : "";
-    return applies || starts_with(text, "why restore") || starts_with(text, "restore");
+    return applies || text_begins(text, "why restore") || text_begins(text, "restore");
 }
 
 /* A live step that comes late says nothing of now. */

@@ -7,6 +7,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/printable.h"
+#include "engine/base/text.h"
 #include "engine/wire/state.h"
 
 struct sentence {
@@ -64,10 +65,6 @@ static void say_text(struct sentence *s, const char *before, const char *text, c
         say(s, "%s%s%s", before, text, after);
 }
 
-static int is(const char *text, const char *word) {
-    return text && !strcmp(text, word);
-}
-
 static void run_start_words(struct sentence *s, const struct event_run_start *e) {
     bool resumed = e->resumed_from != WIRE_UNKNOWN_INT;
     say(s, "run %s %s", e->run ? e->run : "", resumed ? "resumed" : "started");
@@ -91,34 +88,34 @@ static void step_words(struct sentence *s, const struct event_step *e) {
     say_text(s, ", under the wrong rule ", e->applied, "");
 }
 
-static int eval_words(struct sentence *s, const struct event_eval *e) {
+static enum event_level eval_words(struct sentence *s, const struct event_eval *e) {
     say_number(s, "precision ", e->precision, "%.2f", 100, " %");
     if (e->correct != WIRE_UNKNOWN_INT && e->images != WIRE_UNKNOWN_INT)
         say(s, " (%" PRId64 " of %" PRId64 " test images)", e->correct, e->images);
     say_loss(s, ", loss ", e->loss);
     say_text(s, ", ", e->averaged ? "averaged parameters" : "parameters as they are", "");
-    return isfinite(e->loss) || wire_is_unknown(e->loss) ? 0 : 1;
+    return isfinite(e->loss) || wire_is_unknown(e->loss) ? LEVEL_INFO : LEVEL_WARNING;
 }
 
-static int command_words(struct sentence *s, const struct event_command *e) {
+static enum event_level command_words(struct sentence *s, const struct event_command *e) {
     say(s, "%s", e->text ? e->text : "a command");
     say_text(s, " (", e->from, ")");
-    if (is(e->status, "applied")) {
+    if (text_is(e->status, "applied")) {
         say(s, " applied");
         say_integer(s, " at step ", e->step, "");
         say_text(s, ": ", e->reason, "");
-        return 0;
+        return LEVEL_INFO;
     }
-    if (is(e->status, "refused")) {
+    if (text_is(e->status, "refused")) {
         say(s, " refused");
         say_text(s, ": ", e->reason, "");
-        return 1;
+        return LEVEL_WARNING;
     }
     say_text(s, " ", e->status, "");
-    return 0;
+    return LEVEL_INFO;
 }
 
-static int alarm_words(struct sentence *s, const struct event_alarm *e) {
+static enum event_level alarm_words(struct sentence *s, const struct event_alarm *e) {
     say(s, "%s", e->text ? e->text : "");
     /* most alarms name both in their text */
     char tower[32];
@@ -127,7 +124,9 @@ static int alarm_words(struct sentence *s, const struct event_alarm *e) {
         say_text(s, " [", e->tensor, "]");
     if (e->tower != WIRE_UNKNOWN_INT && !(e->text && strstr(e->text, tower)))
         say(s, " [%s]", tower);
-    return is(e->level, "error") ? 2 : is(e->level, "warning") ? 1 : 0;
+    return text_is(e->level, "error")     ? LEVEL_ERROR
+           : text_is(e->level, "warning") ? LEVEL_WARNING
+                                          : LEVEL_INFO;
 }
 
 static void control_words(struct sentence *s, const struct event_control *e) {
@@ -148,12 +147,12 @@ static void device_words(struct sentence *s, const struct event_device *e) {
     say_number(s, ", ", e->power, "%.0f", 1, " W");
 }
 
-static int run_end_words(struct sentence *s, const struct event_run_end *e) {
+static enum event_level run_end_words(struct sentence *s, const struct event_run_end *e) {
     say(s, "run ended");
     say_text(s, ", ", e->reason, "");
     say_integer(s, ", at step ", e->step, "");
     say_text(s, ": ", e->text, "");
-    return is(e->reason, "failed") ? 2 : 0;
+    return text_is(e->reason, "failed") ? LEVEL_ERROR : LEVEL_INFO;
 }
 
 static void why_words(struct sentence *s, const struct event_why *e) {
@@ -175,7 +174,7 @@ static void checkpoint_words(struct sentence *s, const struct event_checkpoint *
 }
 
 /* Of what a step computes: its numbers and what is looked at beside them. */
-static int computed_words(struct sentence *s, const struct event *event) {
+static enum event_level computed_words(struct sentence *s, const struct event *event) {
     switch (event->kind) {
     case EVENT_STEP:
         step_words(s, &event->step);
@@ -202,10 +201,10 @@ static int computed_words(struct sentence *s, const struct event *event) {
     default:
         say(s, "an event that this version does not know");
     }
-    return 0;
+    return LEVEL_INFO;
 }
 
-static int words(struct sentence *s, const struct event *event) {
+static enum event_level words(struct sentence *s, const struct event *event) {
     switch (event->kind) {
     case EVENT_RUN_START:
         run_start_words(s, &event->run_start);
@@ -221,7 +220,7 @@ static int words(struct sentence *s, const struct event *event) {
     case EVENT_REWIND:
         say_integer(s, "back to step ", event->rewind.to, "");
         say_text(s, ": ", event->rewind.reason, "");
-        return 1;
+        return LEVEL_WARNING;
     case EVENT_NOTE:
         say_text(s, "note: ", event->note.text, "");
         break;
@@ -247,12 +246,12 @@ static int words(struct sentence *s, const struct event *event) {
     default:
         return computed_words(s, event);
     }
-    return 0;
+    return LEVEL_INFO;
 }
 
-int event_words(const struct event *event, char *out, size_t size) {
+enum event_level event_words(const struct event *event, char *out, size_t size) {
     struct sentence sentence = {.length = 0};
-    int level = words(&sentence, event);
+    enum event_level level = words(&sentence, event);
     text_printable(out, size, sentence.text);
     return level;
 }
