@@ -269,7 +269,7 @@ static void test_places(void **state) {
     safetensors_close(&file);
     int full = open("/dev/full", O_WRONLY);
     assert_true(full >= 0);
-    assert_int_equal(safetensors_write(full, "/dev/full", words, 3, written, WRITTEN, NULL), STATUS_IO);
+    assert_int_equal(safetensors_write(full, "/dev/full", words, 3, written, WRITTEN, NULL), STATUS_NO_SPACE);
     assert_non_null(strstr(status_text(), strerror(ENOSPC)));
     close(full);
 }
