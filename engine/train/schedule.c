@@ -8,8 +8,19 @@ static int64_t periods(const struct schedule *schedule, int64_t images) {
     return (int64_t)floor((double)images / schedule->period_images);
 }
 
+/* Those that count for the rate. A run that went back to before its base was set has that base all the same.
+ */
+static int64_t falls(const struct schedule *schedule, int64_t images) {
+    int64_t passed = periods(schedule, images);
+    return passed > schedule->start ? passed - schedule->start : 0;
+}
+
+double schedule_period(double epochs, int64_t images) {
+    return fmax(1, round(epochs * (double)images));
+}
+
 double schedule_rate(const struct schedule *schedule, int64_t images) {
-    return schedule->base * pow(schedule->decay, (double)(periods(schedule, images) - schedule->start));
+    return schedule->base * pow(schedule->decay, (double)falls(schedule, images));
 }
 
 void schedule_set(struct schedule *schedule, double rate, int64_t images) {
@@ -18,7 +29,8 @@ void schedule_set(struct schedule *schedule, double rate, int64_t images) {
 }
 
 double schedule_until_fall(const struct schedule *schedule, int64_t images) {
-    return (double)(periods(schedule, images) + 1) * schedule->period_images - (double)images;
+    int64_t next = schedule->start + falls(schedule, images) + 1;
+    return (double)next * schedule->period_images - (double)images;
 }
 
 double average_decay(double limit, int64_t updates) {

@@ -8,12 +8,16 @@
 
 /* rate = base * decay ^ (periods passed - periods passed when base was set). A period is a number of images
  * (decay_epochs * images of an epoch), not of steps: the batch and the towers leave the schedule where it is.
- */
+ * In a run that went back, fewer periods may have passed than when base was set: then the rate is base. */
 struct schedule {
     double base, decay;
     double period_images;
     int64_t start; /* periods that had passed when base was set */
 };
+
+/* A period of that many epochs of `images`, in whole images and at least one: 1.1 * 50,000 is more than
+ * 55,000 by a rounding error, and the rate would fall a step late. */
+double schedule_period(double epochs, int64_t images);
 
 /* Learning rate of the step before which `images` images were used. */
 double schedule_rate(const struct schedule *schedule, int64_t images);

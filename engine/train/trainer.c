@@ -66,7 +66,7 @@ static enum status open_settings(struct trainer *t) {
     int64_t images = t->options.data->train.count;
     t->schedule = (struct schedule){.base = t->settings.lr,
                                     .decay = t->settings.lr_decay,
-                                    .period_images = t->settings.decay_epochs * (double)images};
+                                    .period_images = schedule_period(t->settings.decay_epochs, images)};
     t->planned = t->settings.steps;
     if (t->planned < 0 && t->settings.epochs >= 0)
         t->planned = t->settings.epochs * steps_per_epoch(t);

@@ -22,6 +22,22 @@ static void test_rate(void **state) {
     assert_near(schedule_until_fall(&s, 2500), 500, 1e-12);
     assert_near(schedule_rate(&s, 2999), 0.5, 1e-15);
     assert_near(schedule_rate(&s, 3000), 0.05, 1e-15);
+    /* gone back to before it was set, the rate stays what was set, and never rises above it */
+    assert_near(schedule_rate(&s, 1999), 0.5, 1e-15);
+    assert_near(schedule_rate(&s, 0), 0.5, 1e-15);
+    assert_near(schedule_until_fall(&s, 900), 2100, 1e-12);
+}
+
+/* A period is whole images, whatever a product of doubles makes of it. */
+static void test_period(void **state) {
+    (void)state;
+    for (int64_t tenths = 1; tenths <= 4000; tenths++) {
+        struct schedule s = {
+            .base = 0.1, .decay = 0.1, .period_images = schedule_period((double)tenths / 10, 50000)};
+        assert_near(schedule_rate(&s, tenths * 5000 - 1), 0.1, 1e-15);
+        assert_near(schedule_rate(&s, tenths * 5000), 0.01, 1e-15);
+    }
+    assert_near(schedule_period(1e-9, 100), 1, 0);
 }
 
 /* The tutorial's rule, lr = 0.1 * 0.1^floor(step / decay_steps), for a constant batch that divides an epoch.
@@ -185,6 +201,7 @@ int main(void) {
         cmocka_unit_test(test_average_decay), cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_running),       cmocka_unit_test(test_scopes),
         cmocka_unit_test(test_noise),         cmocka_unit_test(test_noise_unknown),
+        cmocka_unit_test(test_period),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
