@@ -23,6 +23,7 @@ kill_loop() {
         sleep "0.$(printf %03d $((RANDOM % 250)))"
         kill -9 $pid 2>/dev/null || { echo "round $i: it ended by itself: $(cat killed.err)" && return; }
         wait $pid 2>/dev/null
+        sed -i '/commands: the run goes on after step .*; left out, as behind it: /d' killed.err
         [ ! -s killed.err ] || echo "round $i: $(cat killed.err)"
         newest=$(find runs/killed/checkpoints -name 'step-*.safetensors' 2>/dev/null | sort | tail -n 1)
         [ -n "$newest" ] || continue
@@ -41,7 +42,20 @@ kill_loop() {
     out=$("$TOWERSCOPE" train unkilled "${options[@]}" --steps $end --checkpoint-every 0 2>&1) || echo "the run without kills: $out"
     cmp runs/killed/$file runs/unkilled/$file 2>&1
     find runs/killed/checkpoints -name '*.tmp' | grep . && echo "a piece of a file is left"
-    # the record: numbers without holes over all the kills, and each step of the way that led here
-    grep -o '"seq":[0-9]*' runs/killed/events.jsonl | cut -d: -f2 | awk '$1 != NR { print "line " NR " of the record is number " $1; exit }'
+    # the record: numbers without holes over all the kills, and each step of the way that led here, once, in order:
+    # a start drops what lies beyond the step it goes on from, and must find all steps up to that one
+    awk -v end=$end '
+        function number(name) { return match($0, "\"" name "\":[0-9]+") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 : 0 }
+        number("seq") != NR { print "line " NR " of the record is number " number("seq"); exit }
+        /^{"event":"run_start"/ {
+            from = number("resumed_from")
+            if (from > at) { print "line " NR ": goes on from step " from " and the record ended at " at; exit }
+            at = from
+        }
+        /^{"event":"step"/ {
+            if (number("step") != at + 1) { print "line " NR ": step " number("step") " after step " at; exit }
+            at++
+        }
+        END { if (at != end) print "the record ends at step " at ", not " end }' runs/killed/events.jsonl
     echo "$rounds kills, $last steps" >kills
 }
