@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/console.h"
 #include "cli/find.h"
@@ -24,24 +25,17 @@ static int print_help(void) {
 }
 
 static enum status read_line(int argc, char **argv, struct attach_line *line) {
-    for (int i = 1; i < argc; i++) {
-        bool taken;
-        STATUS_TRY(console_option(&line->console, argc, argv, &i, &taken));
-        if (taken)
-            continue;
-        if (!strcmp(argv[i], "--watch"))
-            line->console.watch = true;
-        else if (!strcmp(argv[i], "--runs") && i + 1 < argc)
-            line->runs = argv[++i];
-        else if (argv[i][0] == '-')
-            return status_fail(STATUS_BAD_INPUT, "attach has no option \"%s\"; towerscope attach --help",
-                               argv[i]);
-        else if (line->name)
-            return status_fail(STATUS_BAD_INPUT, "attach shows one run, and \"%s\" is a second", argv[i]);
-        else
-            line->name = argv[i];
-    }
-    return STATUS_OK;
+    const struct argument options[] = {{.name = "--watch", .flag = &line->console.watch},
+                                       {.name = "--runs", .value = "a folder", .text = &line->runs}};
+    struct argument_list list = {.command = "attach",
+                                 .options = options,
+                                 .option_count = sizeof options / sizeof *options,
+                                 .takes = "one run",
+                                 .words = &line->name,
+                                 .word_room = 1,
+                                 .console = &line->console};
+    STATUS_TRY(console_begin(&line->console));
+    return arguments_read(argc, argv, &list);
 }
 
 /* "attached to NAME; also live: ..." where the newest was chosen of several; "" otherwise. */
@@ -65,12 +59,9 @@ static void say_others(const struct live_run *chosen, char *out, size_t size) {
 
 int command_attach(int argc, char **argv) {
     struct attach_line line = {0};
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-            return print_help();
-    enum status status = console_begin(&line.console);
-    if (status == STATUS_OK)
-        status = read_line(argc, argv, &line);
+    if (arguments_help(argc, argv))
+        return print_help();
+    enum status status = read_line(argc, argv, &line);
     if (status != STATUS_OK) {
         cli_fail(status);
         return EXIT_USAGE;

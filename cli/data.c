@@ -1,10 +1,8 @@
 /* towerscope data: look into data sets, and make one. */
 #include "cli/data.h"
 
-#include <errno.h>
-#include <stdbool.h>
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -33,90 +31,25 @@ static const char make_help[] = "usage: towerscope data make DIR [options]\n\n"
                                 "  --images N   training images, 5 to 1000000 (default 10000); a fifth as "
                                 "many test images come with them\n";
 
-/* The value of an option with a number; false with a message when it is none or out of range. */
-static bool read_number(const struct data_option *option, const char *text) {
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (end == text || *end || errno != 0) {
-        fprintf(stderr, "towerscope: %s: \"%s\" is not a whole number\n", option->name, text);
-        return false;
+int data_arguments(int argc, char **argv, const struct data_part *part, const char **word) {
+    struct argument_list list = {.command = part->command,
+                                 .options = part->options,
+                                 .option_count = part->option_count,
+                                 .takes = part->word,
+                                 .words = word,
+                                 .word_room = 1};
+    if (arguments_help(argc, argv)) {
+        fputs(part->help, stdout);
+        return EXIT_DONE;
     }
-    if (value < option->low || value > option->high) {
-        fprintf(stderr, "towerscope: %s: %lld is out of range; %lld to %lld is expected\n", option->name,
-                value, (long long)option->low, (long long)option->high);
-        return false;
-    }
-    *option->value = value;
-    return true;
-}
-
-/* Take the option at argv[*i], which may be "--name=value": 1 taken, 0 not one of these, -1 wrong. */
-static int take_option(int argc, char **argv, int *i, const struct data_arguments *a) {
-    const char *word = argv[*i], *equals = strchr(word, '=');
-    size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    for (const struct data_flag *f = a->flags; f && f->name; f++)
-        if (!equals && !strcmp(f->name, word)) {
-            *f->value = 1;
-            return 1;
-        }
-    const struct data_option *number = a->options;
-    while (number && number->name &&
-           (strlen(number->name) != length || memcmp(number->name, word, length) != 0))
-        number++;
-    const struct data_text *text = a->texts;
-    while (text && text->name && (strlen(text->name) != length || memcmp(text->name, word, length) != 0))
-        text++;
-    bool is_number = number && number->name, is_text = text && text->name;
-    if (!is_number && !is_text)
-        return 0;
-    const char *value = equals ? equals + 1 : *i + 1 < argc ? argv[++*i] : NULL;
-    if (!value) {
-        fprintf(stderr, "towerscope: %s wants a value\n", word);
+    enum status status = arguments_read(argc, argv, &list);
+    if (status == STATUS_OK && list.word_count == 0)
+        status = status_fail(STATUS_BAD_INPUT, "%s wants %s; towerscope %s --help", part->command, part->word,
+                             part->command);
+    if (status == STATUS_OK)
         return -1;
-    }
-    if (is_text) {
-        *text->value = value;
-        return 1;
-    }
-    return read_number(number, value) ? 1 : -1;
-}
-
-int data_arguments(int argc, char **argv, struct data_arguments *a) {
-    a->path = NULL;
-    bool options_end = false;
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-        if (!options_end && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
-            fputs(a->help, stdout);
-            return EXIT_DONE;
-        }
-        if (!options_end && !strcmp(word, "--")) {
-            options_end = true;
-            continue;
-        }
-        if (!options_end && word[0] == '-' && word[1]) {
-            int taken = take_option(argc, argv, &i, a);
-            if (taken < 0)
-                return EXIT_USAGE;
-            if (taken == 0) {
-                fprintf(stderr, "towerscope: data %s has no option %s; --help lists them\n", argv[0], word);
-                return EXIT_USAGE;
-            }
-            continue;
-        }
-        if (a->path) {
-            fprintf(stderr, "towerscope: data %s takes one %s; \"%s\" is one too many\n", argv[0],
-                    a->path_word, word);
-            return EXIT_USAGE;
-        }
-        a->path = word;
-    }
-    if (!a->path) {
-        fprintf(stderr, "towerscope: data %s wants a %s\n\n%s", argv[0], a->path_word, a->help);
-        return EXIT_USAGE;
-    }
-    return -1;
+    cli_fail(status);
+    return EXIT_USAGE;
 }
 
 static void print_classes(const struct dataset *data) {
@@ -132,12 +65,13 @@ static void print_classes(const struct dataset *data) {
 }
 
 static int data_check(int argc, char **argv) {
-    struct data_arguments arguments = {.help = check_help, .path_word = "PATH"};
-    int rc = data_arguments(argc, argv, &arguments);
+    const struct data_part part = {"data check", check_help, "a PATH", NULL, 0};
+    const char *path;
+    int rc = data_arguments(argc, argv, &part, &path);
     if (rc >= 0)
         return rc;
     struct dataset *data;
-    enum status status = dataset_open(arguments.path, NULL, &data);
+    enum status status = dataset_open(path, NULL, &data);
     if (status != STATUS_OK)
         return cli_fail(status);
     printf("%s (%s)\n", data->name, data->format);
@@ -152,10 +86,12 @@ static int data_check(int argc, char **argv) {
 
 static int data_make(int argc, char **argv) {
     int64_t seed = 0, images = 10000;
-    const struct data_option options[] = {
-        {"--seed", &seed, 0, INT64_MAX}, {"--images", &images, 5, 1000000}, {NULL, NULL, 0, 0}};
-    struct data_arguments arguments = {.options = options, .help = make_help, .path_word = "DIR"};
-    int rc = data_arguments(argc, argv, &arguments);
+    const struct argument options[] = {
+        {.name = "--seed", .value = "a number", .integer = &seed, .high = INFINITY},
+        {.name = "--images", .value = "a number", .integer = &images, .low = 5, .high = 1000000}};
+    const struct data_part part = {"data make", make_help, "a DIR", options, 2};
+    const char *folder;
+    int rc = data_arguments(argc, argv, &part, &folder);
     if (rc >= 0)
         return rc;
     struct dataset_options wanted = {
@@ -164,9 +100,9 @@ static int data_make(int argc, char **argv) {
     enum status status = dataset_open("generated", &wanted, &data);
     if (status != STATUS_OK)
         return cli_fail(status);
-    status = dataset_write_cifar10(data, arguments.path);
+    status = dataset_write_cifar10(data, folder);
     if (status == STATUS_OK)
-        printf("%s: %lld training and %lld test images of %d shapes, CIFAR-10 binary\n", arguments.path,
+        printf("%s: %lld training and %lld test images of %d shapes, CIFAR-10 binary\n", folder,
                (long long)data->train.count, (long long)data->test.count, data->classes);
     dataset_close(data);
     return status == STATUS_OK ? EXIT_DONE : cli_fail(status);

@@ -1,6 +1,7 @@
 /* towerscope data order: what each tower is given, image by image, as the training loop would give it. */
 #include "cli/data.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,19 +69,18 @@ static int print_order(const struct dataset *data, const struct request *r) {
 
 int data_order(int argc, char **argv) {
     struct request r = {.towers = 2, .batch = 128, .epochs = 2, .images = 32, .seed = 1, .size = 24};
-    const char *distort = "on";
-    const struct data_option options[] = {
-        {"--towers", &r.towers, 1, 64},
-        {"--batch", &r.batch, 1, 1000000},
-        {"--epochs", &r.epochs, 1, 1000000},
-        {"--images", &r.images, 1, INT64_MAX},
-        {"--seed", &r.seed, 0, INT64_MAX},
-        {"--size", &r.size, 1, 4096},
-        {NULL, NULL, 0, 0},
+    const char *distort = "on", *path;
+    const struct argument options[] = {
+        {.name = "--towers", .value = "a number", .integer = &r.towers, .low = 1, .high = 64},
+        {.name = "--batch", .value = "a number", .integer = &r.batch, .low = 1, .high = 1000000},
+        {.name = "--epochs", .value = "a number", .integer = &r.epochs, .low = 1, .high = 1000000},
+        {.name = "--images", .value = "a number", .integer = &r.images, .low = 1, .high = INFINITY},
+        {.name = "--seed", .value = "a number", .integer = &r.seed, .high = INFINITY},
+        {.name = "--size", .value = "a number", .integer = &r.size, .low = 1, .high = 4096},
+        {.name = "--distort", .value = "on, off or a list", .text = &distort},
     };
-    const struct data_text texts[] = {{"--distort", &distort}, {NULL, NULL}};
-    struct data_arguments arguments = {.options = options, .texts = texts, .help = help, .path_word = "PATH"};
-    int rc = data_arguments(argc, argv, &arguments);
+    const struct data_part part = {"data order", help, "a PATH", options, sizeof options / sizeof *options};
+    int rc = data_arguments(argc, argv, &part, &path);
     if (rc >= 0)
         return rc;
     if (distort_parse(distort, &r.distortions) != STATUS_OK) {
@@ -88,7 +88,7 @@ int data_order(int argc, char **argv) {
         return EXIT_USAGE;
     }
     struct dataset *data;
-    enum status status = dataset_open(arguments.path, NULL, &data);
+    enum status status = dataset_open(path, NULL, &data);
     if (status != STATUS_OK)
         return cli_fail(status);
     rc = print_order(data, &r);

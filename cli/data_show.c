@@ -5,6 +5,7 @@
 
 #include <langinfo.h>
 #include <locale.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #include "cli/cli.h"
 #include "datasets/dataset.h"
+#include "engine/base/text.h"
 
 static const char help[] =
     "usage: towerscope data show PATH [options]\n\n"
@@ -133,9 +135,8 @@ static int find_class(const struct dataset *data, const char *word) {
     for (int i = 0; data->class_names && i < data->classes; i++)
         if (!strcmp(data->class_names[i], word))
             return i;
-    char *end;
-    long number = strtol(word, &end, 10);
-    return end != word && !*end && number >= 0 && number < data->classes ? (int)number : -1;
+    int64_t number;
+    return text_integer(word, &number) && number >= 0 && number < data->classes ? (int)number : -1;
 }
 
 static int show(const struct dataset *data, bool test, const char *class_word, int64_t first, int64_t count,
@@ -171,22 +172,22 @@ static int show(const struct dataset *data, bool test, const char *class_word, i
 
 int data_show(int argc, char **argv) {
     int64_t count = 8, first = 0, width = 0;
-    int test = 0;
-    const char *class_word = NULL;
-    const struct data_option options[] = {{"--count", &count, 1, INT64_MAX},
-                                          {"--first", &first, 0, INT64_MAX},
-                                          {"--width", &width, 1, 100000},
-                                          {NULL, NULL, 0, 0}};
-    const struct data_text texts[] = {{"--class", &class_word}, {NULL, NULL}};
-    const struct data_flag flags[] = {{"--test", &test}, {NULL, NULL}};
-    struct data_arguments arguments = {
-        .options = options, .texts = texts, .flags = flags, .help = help, .path_word = "PATH"};
-    int rc = data_arguments(argc, argv, &arguments);
+    bool test = false;
+    const char *class_word = NULL, *path;
+    const struct argument options[] = {
+        {.name = "--class", .value = "a number or name", .text = &class_word},
+        {.name = "--count", .value = "a number", .integer = &count, .low = 1, .high = INFINITY},
+        {.name = "--first", .value = "a number", .integer = &first, .high = INFINITY},
+        {.name = "--test", .flag = &test},
+        {.name = "--width", .value = "a number", .integer = &width, .low = 1, .high = 100000},
+    };
+    const struct data_part part = {"data show", help, "a PATH", options, sizeof options / sizeof *options};
+    int rc = data_arguments(argc, argv, &part, &path);
     if (rc >= 0)
         return rc;
     setlocale(LC_CTYPE, "");
     struct dataset *data;
-    enum status status = dataset_open(arguments.path, NULL, &data);
+    enum status status = dataset_open(path, NULL, &data);
     if (status != STATUS_OK)
         return cli_fail(status);
     rc = show(data, test, class_word, first, count, width ? (int)width : terminal_width());

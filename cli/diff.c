@@ -1,12 +1,13 @@
 /* `towerscope diff`: two records compared. */
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/find.h"
-#include "engine/base/text.h"
 #include "engine/wire/compare.h"
 #include "engine/wire/record.h"
 
@@ -49,37 +50,21 @@ static int print_help(void) {
     return EXIT_DONE;
 }
 
-static enum status read_option(struct diff *diff, const char *name, const char *value) {
-    if (!value)
-        return status_fail(STATUS_BAD_INPUT, "%s needs a value", name);
-    if (!strcmp(name, "--runs"))
-        diff->runs = value;
-    else if (!strcmp(name, "--until") && !text_integer(value, &diff->until))
-        return status_fail(STATUS_BAD_INPUT, "--until: \"%s\" is no step", value);
-    else if (!strcmp(name, "--tolerance") && (!text_real(value, &diff->tolerance) || !(diff->tolerance >= 0)))
-        return status_fail(STATUS_BAD_INPUT, "--tolerance: \"%s\" is no number from 0", value);
-    return STATUS_OK;
-}
-
 static enum status read_line(int argc, char **argv, struct diff *diff) {
-    int names = 0;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--steps")) {
-            diff->steps = true;
-        } else if (!strcmp(argv[i], "--runs") || !strcmp(argv[i], "--until") ||
-                   !strcmp(argv[i], "--tolerance")) {
-            STATUS_TRY(read_option(diff, argv[i], i + 1 < argc ? argv[i + 1] : NULL));
-            i++;
-        } else if (argv[i][0] == '-' && argv[i][1]) {
-            return status_fail(STATUS_BAD_INPUT, "diff has no option \"%s\"; towerscope diff --help",
-                               argv[i]);
-        } else if (names == 2) {
-            return status_fail(STATUS_BAD_INPUT, "diff compares two records, \"%s\" is a third", argv[i]);
-        } else {
-            diff->names[names++] = argv[i];
-        }
-    }
-    if (names != 2)
+    const struct argument options[] = {
+        {.name = "--steps", .flag = &diff->steps},
+        {.name = "--until", .value = "a step", .integer = &diff->until, .high = INFINITY},
+        {.name = "--tolerance", .value = "a number", .real = &diff->tolerance, .high = INFINITY},
+        {.name = "--runs", .value = "a folder", .text = &diff->runs},
+    };
+    struct argument_list list = {.command = "diff",
+                                 .options = options,
+                                 .option_count = sizeof options / sizeof *options,
+                                 .takes = "two runs",
+                                 .words = diff->names,
+                                 .word_room = 2};
+    STATUS_TRY(arguments_read(argc, argv, &list));
+    if (list.word_count != 2)
         return status_fail(STATUS_BAD_INPUT, "diff wants two runs; towerscope diff --help");
     return STATUS_OK;
 }
@@ -252,14 +237,14 @@ static bool print_end(const struct diff *diff) {
 
 int command_diff(int argc, char **argv) {
     struct diff diff = {.until = INT64_MAX};
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help"))
-            return print_help();
-    if (read_line(argc, argv, &diff) != STATUS_OK) {
-        cli_fail(STATUS_BAD_INPUT);
+    if (arguments_help(argc, argv))
+        return print_help();
+    enum status status = read_line(argc, argv, &diff);
+    if (status != STATUS_OK) {
+        cli_fail(status);
         return EXIT_USAGE;
     }
-    enum status status = open_records(&diff);
+    status = open_records(&diff);
     if (status == STATUS_OK)
         status = diff.steps ? compare_steps(&diff) : compare_events(&diff);
     if (status == STATUS_OK && diff.events == 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/find.h"
 #include "engine/base/printable.h"
@@ -28,6 +29,16 @@ static int print_help(void) {
            "  --json                        as a JSON array\n"
            "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
     return EXIT_DONE;
+}
+
+static enum status read_line(int argc, char **argv, bool *json, const char **runs) {
+    const struct argument options[] = {{.name = "--json", .flag = json},
+                                       {.name = "--runs", .value = "a folder", .text = runs}};
+    struct argument_list list = {.command = "ls",
+                                 .options = options,
+                                 .option_count = sizeof options / sizeof *options,
+                                 .takes = "no names"};
+    return arguments_read(argc, argv, &list);
 }
 
 static enum status add(struct listing *list, const struct live_run *run) {
@@ -140,21 +151,16 @@ static void print_table(const struct listing *list) {
 int command_ls(int argc, char **argv) {
     bool json = false;
     const char *runs = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help"))
-            return print_help();
-        if (!strcmp(argv[i], "--json")) {
-            json = true;
-        } else if (!strcmp(argv[i], "--runs") && i + 1 < argc) {
-            runs = argv[++i];
-        } else {
-            cli_fail(status_fail(STATUS_BAD_INPUT, "ls has no option \"%s\"; towerscope ls --help", argv[i]));
-            return EXIT_USAGE;
-        }
+    if (arguments_help(argc, argv))
+        return print_help();
+    enum status status = read_line(argc, argv, &json, &runs);
+    if (status != STATUS_OK) {
+        cli_fail(status);
+        return EXIT_USAGE;
     }
     struct listing list = {0};
     const char *folder = find_runs(runs);
-    enum status status = add_folder(&list, folder);
+    status = add_folder(&list, folder);
     if (list.missing) { /* which may be a slip of the one who typed it */
         char shown[PATH_MAX];
         text_printable(shown, sizeof shown, folder);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/console.h"
 #include "cli/find.h"
@@ -33,15 +34,6 @@ static int print_help(void) {
     return EXIT_DONE;
 }
 
-static enum status read_number(const char *name, const char *text, double low, double high, double *out) {
-    char *end;
-    *out = text ? strtod(text, &end) : NAN;
-    if (!text || end == text || *end || !(*out >= low && *out <= high))
-        return status_fail(STATUS_BAD_INPUT, "%s: expected a number from %g to %g, found \"%s\"", name, low,
-                           high, text ? text : "nothing");
-    return STATUS_OK;
-}
-
 static enum status read_size(const char *text, struct svg_options *svg) {
     char rest;
     if (sscanf(text, "%4dx%4d%c", &svg->cols, &svg->rows, &rest) != 2 || svg->cols < SVG_COLS_MIN ||
@@ -52,45 +44,26 @@ static enum status read_size(const char *text, struct svg_options *svg) {
 }
 
 static enum status read_line(int argc, char **argv, struct replay_line *line) {
-    for (int i = 1; i < argc; i++) {
-        bool taken;
-        double number;
-        STATUS_TRY(console_option(&line->console, argc, argv, &i, &taken));
-        if (taken)
-            continue;
-        static const struct {
-            const char *name, *value;
-        } with[] = {{"--speed", "a number"}, {"--at", "a step"},      {"--svg", "a file to write"},
-                    {"--screen", "a name"},  {"--size", "COLSxROWS"}, {"--runs", "a folder"}};
-        const char *name = argv[i], *value = NULL;
-        for (size_t k = 0; k < sizeof with / sizeof *with; k++)
-            if (!strcmp(name, with[k].name)) {
-                if (i + 1 >= argc)
-                    return status_fail(STATUS_BAD_INPUT, "%s wants %s after it", name, with[k].value);
-                value = argv[++i];
-            }
-        if (!strcmp(name, "--speed")) {
-            STATUS_TRY(read_number(name, value, 0.01, 1000, &line->replay.speed));
-        } else if (!strcmp(name, "--at")) {
-            STATUS_TRY(read_number(name, value, 0, 1e15, &number));
-            line->replay.at = (int64_t)number;
-        } else if (!strcmp(name, "--svg")) {
-            line->svg.file = value;
-        } else if (!strcmp(name, "--screen")) {
-            line->svg.screen = value;
-        } else if (!strcmp(name, "--size")) {
-            STATUS_TRY(read_size(value, &line->svg));
-        } else if (!strcmp(name, "--runs")) {
-            line->runs = value;
-        } else if (argv[i][0] == '-' && argv[i][1]) {
-            return status_fail(STATUS_BAD_INPUT,
-                               "replay has no option \"%s\"; towerscope replay --help lists them", argv[i]);
-        } else if (line->what) {
-            return status_fail(STATUS_BAD_INPUT, "replay shows one record, and \"%s\" is a second", argv[i]);
-        } else {
-            line->what = argv[i];
-        }
-    }
+    const char *size = NULL;
+    const struct argument options[] = {
+        {.name = "--speed", .value = "a number", .real = &line->replay.speed, .low = 0.01, .high = 1000},
+        {.name = "--at", .value = "a step", .integer = &line->replay.at, .high = INFINITY},
+        {.name = "--svg", .value = "a file to write", .text = &line->svg.file},
+        {.name = "--screen", .value = "a name", .text = &line->svg.screen},
+        {.name = "--size", .value = "COLSxROWS", .text = &size},
+        {.name = "--runs", .value = "a folder", .text = &line->runs},
+    };
+    struct argument_list list = {.command = "replay",
+                                 .options = options,
+                                 .option_count = sizeof options / sizeof *options,
+                                 .takes = "one record",
+                                 .words = &line->what,
+                                 .word_room = 1,
+                                 .console = &line->console};
+    STATUS_TRY(console_begin(&line->console));
+    STATUS_TRY(arguments_read(argc, argv, &list));
+    if (size)
+        STATUS_TRY(read_size(size, &line->svg));
     if (!line->what)
         return status_fail(STATUS_BAD_INPUT,
                            "replay wants the name of a run or a file; towerscope replay --help");
@@ -99,12 +72,9 @@ static enum status read_line(int argc, char **argv, struct replay_line *line) {
 
 int command_replay(int argc, char **argv) {
     struct replay_line line = {.replay = {.at = WIRE_UNKNOWN_INT}, .svg = {.rows = 40, .cols = 120}};
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-            return print_help();
-    enum status status = console_begin(&line.console);
-    if (status == STATUS_OK)
-        status = read_line(argc, argv, &line);
+    if (arguments_help(argc, argv))
+        return print_help();
+    enum status status = read_line(argc, argv, &line);
     if (status != STATUS_OK) {
         cli_fail(status);
         return EXIT_USAGE;

@@ -36,7 +36,10 @@ expect 2 'from 40x10 to 500x500, found "10x5"' runs/good --size 10x5 --svg none.
 expect 1 '--at 99999: the record has steps 0 to 20' runs/good --at 99999 --svg none.svg
 [ ! -e none.svg ] || { echo "a picture of a step that is not there was written"; fails=$((fails + 1)); }
 expect 2 'no option "--sgv"' runs/good --sgv none.svg
-expect 2 'is a second' runs/good runs/good
+expect 2 'takes one record, and "runs/good" is one too many' runs/good runs/good
+expect 2 '--speed: expected a number from 0.01 to 1000, found "0x10"' runs/good --speed 0x10
+expect 2 'a whole number from 0 on, found "1.5"' runs/good --at=1.5
+expect 2 'the nearest is --size' runs/good --sise 80x24
 expect 2 'wants the name of a run'
 expect 4 'no run or file "nosuch"' nosuch
 expect 1 'there is no screen "nix"; there are: Towers' runs/good --svg none.svg --screen nix

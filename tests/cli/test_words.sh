@@ -37,6 +37,18 @@ for words in run 'data order' ls; do
 done
 expect 2 'no command "trian"; the nearest is train' help trian
 
+# ---- options are read alike everywhere: behind a blank or a =, and none of them after --
+for words in ls attach replay diff 'data show' 'data check'; do
+    "$TOWERSCOPE" $words -h | grep -q '^usage:' || fail "$words -h"
+    expect 2 'has no option "--frobnicate"' $words --frobnicate
+done
+for words in ls attach replay diff; do expect 2 '--runs wants a folder after it' $words --runs; done
+expect 0 'no runs of "nowhere"' ls --runs=nowhere
+expect 2 '--json takes no value, found "yes"' ls --json=yes
+expect 2 'ls takes no names, and "one" is one too many' ls one
+expect 2 'diff takes two runs, and "three" is one too many' diff one two three
+expect 4 'no run or file "--at"' replay --runs=nowhere -- --at
+
 # ---- empty words
 expect 2 '--config is empty' train --config ''
 expect 2 '--script is empty' train --script ''
