@@ -12,10 +12,19 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* NCCL names no GPU, and of one that is lost it may know nothing: each is asked itself. */
 static enum status failed(struct device *device, int gpu, ncclResult_t result) {
+    for (int g = 0; g < device->count && !*device->failure; g++) {
+        gpu_use(&device->gpu[g]);
+        cudaError_t error = cudaStreamQuery(device->gpu[g].rescue);
+        if (error != cudaErrorNotReady)
+            (void)gpu_checked(device, g, error, "take part in the sum over the GPUs");
+    }
+    const char *words = ncclGetLastError(NULL);
     if (!*device->failure)
-        snprintf(device->failure, sizeof device->failure, "the sum over the GPUs failed at %s: NCCL: %s",
-                 device->gpu[gpu].name, ncclGetErrorString(result));
+        snprintf(device->failure, sizeof device->failure, "the sum over the GPUs failed at %s: NCCL: %s%s%s",
+                 device->gpu[gpu].name, ncclGetErrorString(result), words && *words ? ": " : "",
+                 words ? words : "");
     return device_failed(device);
 }
 
@@ -64,10 +73,10 @@ static enum status grouped(struct device *device, int gpu, ncclResult_t result) 
 
 enum status collective_open(struct device *device) {
     ncclUniqueId id;
-    ncclResult_t result = ncclGetUniqueId(&id);
     int g = 0;
-    if (device->count < 2)
+    if (device->count < 2) /* NCCL is not even started: it would listen on the network */
         return STATUS_OK;
+    ncclResult_t result = ncclGetUniqueId(&id);
     if (result == ncclSuccess)
         result = ncclGroupStart();
     if (result != ncclSuccess)
@@ -99,6 +108,11 @@ void collective_close(struct device *device) {
         device->comm[g] = NULL;
     }
     device->communicates = false;
+}
+
+void collective_given_up(struct device *device) {
+    if (*device->failure)
+        collective_close(device);
 }
 
 enum status collective_sum(struct device *device, float *const buffers[], size_t count) {

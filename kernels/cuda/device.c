@@ -190,6 +190,7 @@ static enum status looked(struct device *device, enum status status) {
 
 /* It has failed before. */
 static enum status failed_already(struct device *device) {
+    collective_given_up(device);
     staging_forget(device);
     return device_failed(device);
 }

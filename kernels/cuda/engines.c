@@ -84,6 +84,9 @@ static enum status read_notes(cudnnBackendDescriptor_t configuration, struct not
     if (s == CUDNN_STATUS_SUCCESS)
         s = cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
                                      CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &behaviours, behaviour);
+    /* how many there are, of which there was room for those that this version knows */
+    numericals = numericals < CUDNN_NUMERICAL_NOTE_TYPE_COUNT ? numericals : CUDNN_NUMERICAL_NOTE_TYPE_COUNT;
+    behaviours = behaviours < CUDNN_BEHAVIOR_NOTE_TYPE_COUNT ? behaviours : CUDNN_BEHAVIOR_NOTE_TYPE_COUNT;
     for (int64_t i = 0; s == CUDNN_STATUS_SUCCESS && i < numericals; i++) {
         out->tensor_core |= numerical[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
         out->rounded |= numerical[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||

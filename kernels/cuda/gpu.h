@@ -299,6 +299,9 @@ void graphs_forget(struct device *device, const struct stream *stream);
 enum status collective_open(struct device *device);
 void collective_close(struct device *device);
 
+/* Where the device has failed: end the sums under way, whose partner may never come. */
+void collective_given_up(struct device *device);
+
 /* Sum of the GPUs' buffers in each of them. */
 enum status collective_sum(struct device *device, float *const buffers[], size_t count);
 

@@ -65,8 +65,9 @@ static enum status capture(struct stream *stream, struct graph *g, repeat_work *
     struct device *device = stream->device;
     cudaGraph_t graph = NULL;
     *captured = false;
-    if (make_labels(device, stream->gpu, g) == STATUS_NO_MEMORY) /* it does without */
-        return STATUS_OK;
+    enum status room = make_labels(device, stream->gpu, g);
+    if (room != STATUS_OK) /* without memory it does without */
+        return room == STATUS_NO_MEMORY ? STATUS_OK : room;
     if (cudaStreamBeginCapture(stream->handle, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
         (void)cudaGetLastError();
         return STATUS_OK;
@@ -77,11 +78,16 @@ static enum status capture(struct stream *stream, struct graph *g, repeat_work *
     cudaError_t error = cudaStreamEndCapture(stream->handle, &graph);
     if (error == cudaSuccess && status == STATUS_OK)
         error = cudaGraphInstantiate(&g->ready, graph, 0);
+    if (error != cudaSuccess)
+        g->ready = NULL;
     if (graph)
         (void)cudaGraphDestroy(graph);
     (void)cudaGetLastError();
+    /* A library that does what a capture forbids spoils it, and what comes behind fails. That says nothing
+     * about the GPU, on which nothing ran: it fails kernel by kernel if it has to. */
+    *device->failure = 0;
     *captured = status == STATUS_OK && error == cudaSuccess;
-    return *device->failure ? device_failed(device) : STATUS_OK;
+    return STATUS_OK;
 }
 
 static struct graph *graph_new(struct device *device, const struct stream *stream,

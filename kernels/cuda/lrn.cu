@@ -234,10 +234,12 @@ bool plan_lrn(const struct op_lrn *op, int channels, bool wide, lrn_plan *out) {
     if (channels < 1 || channels > CUDA_LRN_MOST_CHANNELS || op->radius < 0 ||
         op->radius > CUDA_LRN_MOST_RADIUS)
         return false;
-    int end = static_cast<int>(divide_up(op->radius, 4)) * 4; // keeps the rows aligned for packs
+    int radius = op->radius < channels ? op->radius : channels - 1; // beyond it there are only zeros
+    int end =
+        static_cast<int>(divide_up(static_cast<size_t>(radius), 4)) * 4; // keeps the rows aligned for packs
     int row = static_cast<int>(divide_up(channels, 4)) * 4 + 2 * end, x = channels / (wide ? 4 : 1);
     out->l = {channels,
-              op->radius,
+              radius,
               end,
               row,
               static_cast<float>(op->bias),

@@ -110,6 +110,7 @@ void memory_free(struct device *device, struct span span) {
     int at = span.data ? blocks_before(device, span.data) - 1 : -1;
     if (at < 0 || known_base(&device->blocks[at]) != span.data)
         return;
+    collective_given_up(device); /* cudaFree() waits for a sum that will never end */
     graphs_forget(device, NULL);
     release(device, &device->blocks[at]);
     device->block_count--;
@@ -132,6 +133,18 @@ struct generation *staging_at_work(struct device *device) {
                                         : NULL;
 }
 
+/* What page-locked memory could not be made for: want of memory, or the GPU that is current is lost. */
+static enum status no_staging(struct device *device, cudaError_t error, size_t size) {
+    int current = -1, gpu = 0;
+    (void)cudaGetLastError();
+    if (error == cudaSuccess || error == cudaErrorMemoryAllocation || cudaGetDevice(&current) != cudaSuccess)
+        return status_fail(STATUS_NO_MEMORY, "no page-locked memory of %zu bytes for copies to the GPUs",
+                           size);
+    while (gpu < device->count - 1 && device->gpu[gpu].index != current)
+        gpu++;
+    return gpu_checked(device, gpu, error, "make page-locked memory");
+}
+
 static enum status too_many_marks(void) {
     return status_fail(STATUS_INTERNAL, "work was queued behind %d marks that are open", DEVICE_MARKS);
 }
@@ -147,12 +160,11 @@ enum status staging_take(struct device *device, size_t bytes, void **out) {
     if (!c) {
         void *memory = NULL;
         size_t size = bytes > CHUNK ? bytes : CHUNK;
+        cudaError_t error = cudaSuccess;
         c = calloc(1, sizeof *c);
-        if (!c || cudaHostAlloc(&memory, size, cudaHostAllocPortable) != cudaSuccess) {
-            (void)cudaGetLastError();
+        if (!c || (error = cudaHostAlloc(&memory, size, cudaHostAllocPortable)) != cudaSuccess) {
             free(c);
-            return status_fail(STATUS_NO_MEMORY, "no page-locked memory of %zu bytes for copies to the GPUs",
-                               size);
+            return no_staging(device, error, size);
         }
         *c = (struct chunk){.next = now->staging, .memory = memory, .bytes = size};
         now->staging = c;
@@ -294,15 +306,18 @@ enum status marks_set(struct device *device) {
     return STATUS_OK;
 }
 
+/* Every GPU is asked: one that is lost keeps the others waiting for it. */
 enum status marks_query(struct device *device) {
+    enum status result = STATUS_OK;
     for (int g = 0; g < device->count; g++) {
         gpu_use(&device->gpu[g]);
         cudaError_t error = cudaEventQuery(device->generation[device->oldest].done[g]);
         if (error == cudaErrorNotReady) {
             (void)cudaGetLastError();
-            return STATUS_BUSY;
+            result = STATUS_BUSY;
+        } else {
+            STATUS_TRY(gpu_checked(device, g, error, "finish its work"));
         }
-        STATUS_TRY(gpu_checked(device, g, error, "finish its work"));
     }
-    return STATUS_OK;
+    return result;
 }

@@ -173,7 +173,13 @@ static enum status choose(const struct plan_request *request, struct plan *plan)
         return STATUS_OK;
     case OP_LRN:
         info->backward_reads_x = plan->training;
-        return STATUS_OK;
+        return norm_fits(&plan->op)
+                   ? STATUS_OK
+                   : status_fail(STATUS_UNSUPPORTED,
+                                 "lrn of %d channels with radius %d: a GPU has it for up to %d channels and "
+                                 "radius %d; choose less, or train on the processor",
+                                 plan->op.in.c, plan->op.lrn.radius, CUDA_LRN_MOST_CHANNELS,
+                                 CUDA_LRN_MOST_RADIUS);
     default:
         return status_fail(STATUS_UNSUPPORTED, "no kernel for %s", op_kind_name(plan->op.kind));
     }

@@ -64,6 +64,7 @@ enum status transfer_write(struct device *device, struct stream *stream, struct 
 /* After a failure: from whichever GPU still answers, at once. */
 static enum status rescue(struct device *device, float *to, struct span from, size_t bytes) {
     const struct block *block;
+    collective_given_up(device);
     STATUS_TRY(memory_find(device, from, &block));
     for (int g = 0; g < device->count; g++) {
         const struct timespec moment = {0, 1000000};
@@ -71,8 +72,9 @@ static enum status rescue(struct device *device, float *to, struct span from, si
         if (!block->base[g])
             continue;
         STATUS_TRY(memory_local(device, g, from, bytes, "reading", &local));
-        STATUS_TRY(staging_take(device, bytes, &staged));
         gpu_use(&device->gpu[g]);
+        if (staging_take(device, bytes, &staged) != STATUS_OK) /* a GPU that is lost makes none */
+            continue;
         cudaError_t error =
             cudaMemcpyAsync(staged, local, bytes, cudaMemcpyDeviceToHost, device->gpu[g].rescue);
         for (int i = 0; error == cudaSuccess && i < 5000; i++) {

@@ -16,7 +16,10 @@ struct cudasim_settings {
     int lose_gpu;        /* this GPU is lost ... -1: none */
     int lose_after;      /* ... when it has done so many pieces of work from now on */
     int hang_collective; /* the collective with this number (from 0) never ends; -1: none */
-    int fail_collective; /* NCCL reports an error from this collective on; -1: none */
+    int fail_collective; /* NCCL reports an error from this collective on, which all GPUs but the last have
+                            begun; -1: none */
+    int hasty_nccl;      /* not 0: NCCL says that it has queued a sum before it has */
+    int uncapturable;    /* cuBLAS and cuDNN spoil a capture, and 1: say so, 2: don't; 0: they don't spoil it */
 };
 
 #pragma GCC visibility push(default) /* the plugin hides everything else */
@@ -28,10 +31,12 @@ void cudasim_set(const struct cudasim_settings *settings);
 int cudasim_waits(void);
 long cudasim_pieces(void);
 
-/* Launches of graphs so far. */
+/* Launches of graphs so far, and captures that were spoiled. */
 long cudasim_graphs(void);
+long cudasim_spoiled(void);
 
-/* Nothing is allocated and no stream, event or graph is there. */
+/* Nothing is allocated, no stream, event, graph or communicator is there, and nobody is waited for to begin
+ * one. */
 int cudasim_clean(void);
 
 #pragma GCC visibility pop

@@ -7,6 +7,7 @@ SIM_MISSING := $(strip $(SIM_NO_HEADERS)$(if $(SIM_NO_HEADERS),$(if $(SIM_NO_CXX
 SIM_CXXFLAGS := -std=c++17 -Wall -Wextra -Wshadow -Wno-unknown-pragmas $(if $(filter 1,$(WERROR)),-Werror) $(SANFLAGS) \
     -O2 -g -fPIC -fvisibility=hidden -MMD -MP -pthread -I. -D_GNU_SOURCE $(CUDA_INCLUDES)
 SIM_KERNEL_OBJ := $(patsubst %.cu,$(B)/sim/%.cu.o,$(wildcard kernels/cuda/*.cu)) $(B)/sim/tests/cudasim/cudasim.o
+SIM_RUNTIME_BIN := $(B)/tests/cudasim/test_runtime
 SIM_TEST_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/cudasim/test_kernels_*.c tests/cudasim/test_shim.c))
 
 $(B)/sim/%.cu.o: %.cu tests/cudasim/cudasim.h
@@ -47,6 +48,17 @@ $(SIM_PLUGIN): $(SIM_HOST_OBJ) $(SIM_KERNEL_OBJ) $(SIM_FAKE_OBJ)
 	$(Q)$(CXX) $(SANFLAGS) -shared -o $@.tmp $^ -lm -pthread && mv $@.tmp $@
 tests: $(SIM_PLUGIN)
 endif
+endif
+# The simulated runtime itself, whose functions have the real ones' names.
+ifneq ($(SIM_PLUGIN),)
+$(SIM_RUNTIME_BIN).o: CPPFLAGS += $(CUDA_INCLUDES)
+$(SIM_RUNTIME_BIN): $(SIM_FAKE_OBJ) $(SIM_KERNEL_OBJ)
+$(SIM_RUNTIME_BIN): TEST_OBJ := $(SIM_FAKE_OBJ) $(SIM_KERNEL_OBJ) -lstdc++
+else
+$(SIM_RUNTIME_BIN).o: tests/cudasim/without.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -DMISSING='"the headers of CUDA and NCCL, or a C++ compiler"' -c $< -o $@
 endif
 # They load the plugin, where there is one.
 SIM_PLUGIN_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/cudasim/test_plugin*.c))

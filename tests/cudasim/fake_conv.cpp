@@ -7,7 +7,9 @@ extern "C" {
 #include "tests/cudasim/fake.h"
 #include "tests/cudasim/values.h"
 
+#include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <new>
 #include <vector>
 
@@ -15,19 +17,37 @@ using cudasim::values;
 
 struct conv_context {
     cudaStream_t stream;
+    void *handle; // of the GPU's memory, as the real one has
 };
 
 struct conv_plan {
     struct conv_request request;
     struct op op;
+    int gpu;
 };
 
 namespace {
 
-enum { WORKSPACE = 512 };
+enum { WORKSPACE = 512, ALIGNMENT = 16 };
 
-enum status queued(const char *name, const conv_context *context, std::function<void()> work) {
-    cudaError_t error = cudasim::enqueue(context->stream, name, std::move(work));
+// The real plans are for tensors that lie so; NULL is what is not there.
+enum status aligned(std::initializer_list<const void *> tensors) {
+    for (const void *at : tensors)
+        if (reinterpret_cast<uintptr_t>(at) % ALIGNMENT)
+            return status_fail(STATUS_DEVICE, "a tensor at %p is not aligned to %d bytes", at, int(ALIGNMENT));
+    return STATUS_OK;
+}
+
+enum status queued(const char *name, const conv_context *context, const conv_plan &plan,
+                   std::function<void()> work) {
+    if (plan.gpu != cudasim::gpu_of(context->stream))
+        return status_fail(STATUS_DEVICE, "%s: the plan is another GPU's", name);
+    cudasim::library call = cudasim::library_call(context->stream);
+    if (call == cudasim::library::REFUSED)
+        return status_fail(STATUS_DEVICE, "%s: not while a stream is captured (simulated)", name);
+    cudaError_t error = call == cudasim::library::SPOILED
+                            ? cudaSuccess
+                            : cudasim::enqueue(context->stream, name, std::move(work));
     if (error == cudaSuccess)
         return STATUS_OK;
     return status_fail(STATUS_DEVICE, "%s: %s", name, cudaGetErrorString(error));
@@ -66,17 +86,30 @@ void spoil(void *workspace) {
 extern "C" {
 
 enum status conv_context_new(cudaStream_t stream, struct conv_context **out) {
-    *out = new (std::nothrow) conv_context{stream};
-    return *out ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a simulated cuDNN handle");
+    *out = new (std::nothrow) conv_context{stream, nullptr};
+    if (*out && cudaMalloc(&(*out)->handle, 256) == cudaSuccess)
+        return STATUS_OK;
+    delete *out;
+    *out = nullptr;
+    return status_fail(STATUS_NO_MEMORY, "no memory for a simulated cuDNN handle");
 }
 
 void conv_context_free(struct conv_context *context) {
+    if (context)
+        (void)cudaFree(context->handle);
     delete context;
 }
 
-enum status conv_plan_new(struct conv_context *, const struct conv_request *request, const struct conv_plan *,
-                          struct conv_plan **out) {
-    *out = new (std::nothrow) conv_plan{*request, *request->op};
+// The real one measures: with memory of its own, for which it waits.
+enum status conv_plan_new(struct conv_context *context, const struct conv_request *request,
+                          const struct conv_plan *, struct conv_plan **out) {
+    int gpu;
+    void *trial;
+    if (cudaGetDevice(&gpu) != cudaSuccess || gpu != cudasim::gpu_of(context->stream))
+        return status_fail(STATUS_INTERNAL, "a plan is made with another GPU's context");
+    if (cudaMalloc(&trial, 64) == cudaSuccess)
+        (void)cudaFree(trial);
+    *out = new (std::nothrow) conv_plan{*request, *request->op, gpu};
     return *out ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a simulated cuDNN plan");
 }
 
@@ -93,7 +126,8 @@ enum status conv_forward(struct conv_context *context, const struct conv_plan *s
     const conv_plan plan = *shared;
     cuda_type type = conv_type(plan.request.precision);
     values from(x, type), factor(weights, type), added(bias, type), to(y, type);
-    return queued("convolution", context, [=] {
+    STATUS_TRY(aligned({x, weights, bias, y, workspace}));
+    return queued("convolution", context, plan, [=] {
         const struct op &op = plan.op;
         spoil(workspace);
         std::vector<double> sum(size_t(plan.request.images) * shape_size(op.out));
@@ -118,7 +152,8 @@ enum status conv_input_gradient(struct conv_context *context, const struct conv_
     const conv_plan plan = *shared;
     cuda_type type = conv_type(plan.request.precision);
     values gradient(dz, type), factor(weights, type), to(dx, type);
-    return queued("convolution, gradient of x", context, [=] {
+    STATUS_TRY(aligned({dz, weights, dx, workspace}));
+    return queued("convolution, gradient of x", context, plan, [=] {
         const struct op &op = plan.op;
         spoil(workspace);
         std::vector<double> sum(size_t(plan.request.images) * shape_size(op.in));
@@ -138,7 +173,8 @@ enum status conv_weights_gradient(struct conv_context *context, const struct con
     const conv_plan plan = *shared;
     cuda_type type = conv_type(plan.request.precision);
     values from(x, type), gradient(dz, type), to(dweights, type);
-    return queued("convolution, gradient of the weights", context, [=] {
+    STATUS_TRY(aligned({x, dz, dweights, workspace}));
+    return queued("convolution, gradient of the weights", context, plan, [=] {
         const struct op &op = plan.op;
         spoil(workspace);
         std::vector<double> sum(op_parameter_size(&op));

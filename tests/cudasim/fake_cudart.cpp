@@ -2,8 +2,9 @@
 //
 // It is as hostile as the real one may be: work is queued and runs later, in the order of its stream, streams
 // interleaved by a seed; an event is bound to what was queued when it was recorded; memory of a GPU can be
-// touched by work of that GPU alone, never by the host; allocation and waiting are refused during a capture;
-// asynchronous copies must be from and to page-locked memory, which arrives when the work runs, not before.
+// touched by work of that GPU alone, never by the host; what may allocate or wait is refused during a capture,
+// and spoils it; asynchronous copies must be from and to page-locked memory, which arrives when the work runs,
+// and holds nothing of use before.
 #include "tests/cudasim/fake.h"
 #include "tests/cudasim/memory.h"
 
@@ -33,7 +34,7 @@ struct Stream {
     int gpu;
     unsigned priority;
     std::deque<Piece> queue;
-    bool capturing = false;
+    bool capturing = false, spoiled = false; // spoiled: something was done that a capture forbids
     std::vector<Piece> captured;
 };
 
@@ -50,14 +51,14 @@ struct Graph {
 };
 
 struct World {
-    cudasim_settings settings = {2, 1, 0, -1, -1, 0, -1, -1};
+    cudasim_settings settings = {2, 1, 0, -1, -1, 0, -1, -1, 0, 0};
     std::vector<Stream *> streams;
     std::set<Event *> events;
     std::set<Graph *> graphs;
     std::map<char *, size_t> pinned;
     std::mt19937 random{1};
     int current = 0, waits = 0;
-    long launches = 0, ran = 0, ran_on[MAX_GPUS] = {};
+    long launches = 0, spoiled = 0, ran = 0, ran_on[MAX_GPUS] = {};
     bool lost[MAX_GPUS] = {};
     cudaError_t last = cudaSuccess;
     World() {
@@ -90,11 +91,18 @@ Stream *stream_of(cudaStream_t handle) {
     return nullptr;
 }
 
-bool capturing() {
-    for (const Stream *s : world().streams)
+// What may allocate or wait, and so is forbidden to a thread that captures. The captures are of no use then.
+bool forbidden() {
+    bool any = false;
+    for (Stream *s : world().streams)
         if (s->capturing)
-            return true;
-    return false;
+            any = s->spoiled = true;
+    return any;
+}
+
+cudaError_t spoil(Stream *s, cudaError_t error) {
+    s->spoiled = true;
+    return failed(error);
 }
 
 bool runnable(const Stream *s) {
@@ -161,6 +169,8 @@ cudaError_t put(cudaStream_t handle, Piece piece) {
         return failed(cudaErrorInvalidResourceHandle);
     if (lost(s->gpu))
         return failed(cudaErrorDevicesUnavailable);
+    if (s->capturing && s->spoiled)
+        return failed(cudaErrorStreamCaptureInvalidated);
     if (s->capturing)
         s->captured.push_back(std::move(piece));
     else
@@ -209,8 +219,20 @@ cudaError_t enqueue_when(cudaStream_t stream, const char *name, std::function<bo
                          std::function<void()> run) {
     Stream *s = stream_of(stream);
     if (s && s->capturing)
-        return failed(cudaErrorStreamCaptureUnsupported);
+        return spoil(s, cudaErrorStreamCaptureUnsupported);
     return put(stream, {name, std::move(ready), std::move(run), ALL_GPUS, false});
+}
+
+void time_passes() {
+    pass_time([] { return false; }, unsigned(world().random() % 64));
+}
+
+library library_call(cudaStream_t stream) {
+    Stream *s = stream_of(stream);
+    if (!s || !s->capturing || !settings().uncapturable)
+        return library::GOES_ON;
+    s->spoiled = true;
+    return settings().uncapturable == 1 ? library::REFUSED : library::SPOILED;
 }
 
 } // namespace cudasim
@@ -225,6 +247,7 @@ void cudasim_set(const struct cudasim_settings *wanted) {
     w.random.seed(wanted->seed);
     w.waits = 0;
     w.launches = 0;
+    w.spoiled = 0;
     w.ran = 0;
     for (int i = 0; i < MAX_GPUS; i++) {
         w.ran_on[i] = 0;
@@ -240,13 +263,18 @@ long cudasim_graphs(void) {
     return world().launches;
 }
 
+long cudasim_spoiled(void) {
+    return world().spoiled;
+}
+
 long cudasim_pieces(void) {
     return world().ran;
 }
 
 int cudasim_clean(void) {
     World &w = world();
-    return w.streams.empty() && w.events.empty() && w.graphs.empty() && w.pinned.empty() && memory_empty();
+    return w.streams.empty() && w.events.empty() && w.graphs.empty() && w.pinned.empty() && memory_empty() &&
+           nccl_clean();
 }
 
 // ---- GPUs
@@ -319,6 +347,10 @@ const char *cudaGetErrorString(cudaError_t error) {
         return "the device is gone (simulated)";
     case cudaErrorStreamCaptureUnsupported:
         return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+        return "operation failed due to a previous error during capture";
+    case cudaErrorStreamCaptureIsolation:
+        return "dependency created on uncaptured work in another stream";
     case cudaErrorInvalidResourceHandle:
         return "invalid resource handle";
     case cudaErrorInvalidDevice:
@@ -337,7 +369,7 @@ const char *cudaGetErrorName(cudaError_t error) {
 cudaError_t cudaMalloc(void **out, size_t bytes) {
     World &w = world();
     *out = nullptr;
-    if (capturing())
+    if (forbidden())
         return failed(cudaErrorStreamCaptureUnsupported);
     if (lost(w.current))
         return failed(cudaErrorDevicesUnavailable);
@@ -348,7 +380,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
 cudaError_t cudaFree(void *at) {
     if (!at)
         return cudaSuccess;
-    if (capturing())
+    if (forbidden())
         return failed(cudaErrorStreamCaptureUnsupported);
     int gpu = memory_gpu(at);
     if (gpu != world().current)
@@ -363,8 +395,11 @@ cudaError_t cudaFree(void *at) {
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned) {
-    if (capturing())
+    *out = nullptr;
+    if (forbidden())
         return failed(cudaErrorStreamCaptureUnsupported);
+    if (lost(world().current))
+        return failed(cudaErrorDevicesUnavailable);
     *out = malloc(bytes ? bytes : 1);
     if (!*out)
         return failed(cudaErrorMemoryAllocation);
@@ -374,6 +409,8 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void *at) {
+    if (forbidden())
+        return failed(cudaErrorStreamCaptureUnsupported);
     if (!world().pinned.erase(static_cast<char *>(at)))
         return failed(cudaErrorInvalidValue);
     free(at);
@@ -398,6 +435,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
                             cudaStream_t stream) {
     if (!copy_allowed(to, from, bytes, kind))
         return failed(cudaErrorInvalidValue);
+    if (kind == cudaMemcpyDeviceToHost) // whoever reads it too early shall see that
+        memset(to, 0xCD, bytes);
     return enqueue(stream, "copy", [=] { memcpy(to, from, bytes); });
 }
 
@@ -430,6 +469,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     Stream *s = stream_of(handle);
     if (!s)
         return failed(cudaErrorInvalidResourceHandle);
+    if (forbidden())
+        return failed(cudaErrorStreamCaptureUnsupported);
     if (!lost(s->gpu) && settings().hang_collective < 0 && settings().lose_gpu < 0)
         pass_time_until("cudaStreamDestroy", [=] { return s->queue.empty(); });
     auto &all = world().streams;
@@ -444,7 +485,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
     Stream *s = stream_of(handle);
     if (!s)
         return failed(cudaErrorInvalidResourceHandle);
-    if (s->capturing)
+    if (forbidden())
         return failed(cudaErrorStreamCaptureUnsupported);
     pass_time([=] { return s->queue.empty(); }, unsigned(world().random() % 256));
     if (lost(s->gpu))
@@ -456,7 +497,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     Stream *s = stream_of(handle);
     if (!s)
         return failed(cudaErrorInvalidResourceHandle);
-    if (s->capturing)
+    if (forbidden())
         return failed(cudaErrorStreamCaptureUnsupported);
     if (lost(s->gpu))
         return failed(cudaErrorDevicesUnavailable);
@@ -485,7 +526,7 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
     if (!s || !world().events.count(e) || e->gpu != s->gpu)
         return failed(cudaErrorInvalidResourceHandle);
     if (s->capturing)
-        return failed(cudaErrorStreamCaptureUnsupported);
+        return spoil(s, cudaErrorStreamCaptureUnsupported);
     auto done = std::make_shared<bool>(false);
     auto when = std::make_shared<long>(0);
     e->done = done;
@@ -504,8 +545,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigne
     Stream *s = stream_of(stream);
     if (!s || !w.events.count(e))
         return failed(cudaErrorInvalidResourceHandle);
-    if (s->capturing)
-        return failed(cudaErrorStreamCaptureUnsupported);
+    if (s->capturing) // for what was recorded outside of it
+        return spoil(s, cudaErrorStreamCaptureIsolation);
     if (!e->done)
         return cudaSuccess; // never recorded: there is nothing to wait for
     if (w.waits++ == w.settings.drop_wait)
@@ -530,6 +571,8 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     auto *e = reinterpret_cast<Event *>(handle);
     if (!world().events.count(e))
         return failed(cudaErrorInvalidResourceHandle);
+    if (forbidden())
+        return failed(cudaErrorStreamCaptureUnsupported);
     pass_time([=] { return !e->done || *e->done; }, unsigned(world().random() % 256));
     if (lost(e->gpu))
         return failed(cudaErrorDevicesUnavailable);
@@ -543,6 +586,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
     if (!s || s->capturing)
         return failed(cudaErrorInvalidResourceHandle);
     s->capturing = true;
+    s->spoiled = false;
     s->captured.clear();
     return cudaSuccess;
 }
@@ -551,8 +595,14 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *out) {
     Stream *s = stream_of(handle);
     if (!s || !s->capturing)
         return failed(cudaErrorInvalidResourceHandle);
-    auto *graph = new Graph{s->gpu, std::move(s->captured)};
     s->capturing = false;
+    if (s->spoiled) {
+        world().spoiled++;
+        s->captured.clear();
+        *out = nullptr;
+        return failed(cudaErrorStreamCaptureInvalidated);
+    }
+    auto *graph = new Graph{s->gpu, std::move(s->captured)};
     s->captured.clear();
     world().graphs.insert(graph);
     *out = reinterpret_cast<cudaGraph_t>(graph);

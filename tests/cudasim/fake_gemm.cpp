@@ -15,10 +15,15 @@ using cudasim::values;
 struct gemm {
     cudaStream_t stream;
     cuda_type type;
+    void *workspace; // of the GPU's memory, as the real one has
 };
 
 static enum status queued(const char *name, cudaStream_t stream, std::function<void()> work) {
-    cudaError_t error = cudasim::enqueue(stream, name, std::move(work));
+    cudasim::library call = cudasim::library_call(stream);
+    if (call == cudasim::library::REFUSED)
+        return status_fail(STATUS_DEVICE, "%s: not while a stream is captured (simulated)", name);
+    cudaError_t error = call == cudasim::library::SPOILED ? cudaSuccess
+                                                          : cudasim::enqueue(stream, name, std::move(work));
     if (error == cudaSuccess)
         return STATUS_OK;
     return status_fail(STATUS_DEVICE, "%s: %s", name, cudaGetErrorString(error));
@@ -27,11 +32,17 @@ static enum status queued(const char *name, cudaStream_t stream, std::function<v
 extern "C" {
 
 enum status gemm_new(cudaStream_t stream, enum cuda_precision precision, struct gemm **out) {
-    *out = new (std::nothrow) gemm{stream, conv_type(precision)};
-    return *out ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a simulated cuBLAS handle");
+    *out = new (std::nothrow) gemm{stream, conv_type(precision), nullptr};
+    if (*out && cudaMalloc(&(*out)->workspace, 256) == cudaSuccess)
+        return STATUS_OK;
+    delete *out;
+    *out = nullptr;
+    return status_fail(STATUS_NO_MEMORY, "no memory for a simulated cuBLAS handle");
 }
 
 void gemm_free(struct gemm *gemm) {
+    if (gemm)
+        (void)cudaFree(gemm->workspace);
     delete gemm;
 }
 

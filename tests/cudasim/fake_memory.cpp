@@ -89,6 +89,11 @@ bool memory_give(int gpu, void *pointer) {
     auto piece = g.pieces.find(size_t(static_cast<char *>(pointer) - g.base));
     if (!g.base || piece == g.pieces.end())
         return false;
+    bool before = g.open;
+    set_open(g, true);
+    ASAN_UNPOISON_MEMORY_REGION(g.base + piece->first, piece->second);
+    memset(g.base + piece->first, 0xCD, piece->second); // nobody may count on it any more
+    set_open(g, before);
     ASAN_POISON_MEMORY_REGION(g.base + piece->first, piece->second);
     g.used -= piece->second;
     g.pieces.erase(piece);

@@ -52,6 +52,13 @@ long sim_graphs(void) {
     return graphs();
 }
 
+long sim_spoiled(void) {
+    long (*spoiled)(void);
+    void *at = symbol("cudasim_spoiled");
+    memcpy(&spoiled, &at, sizeof spoiled);
+    return spoiled();
+}
+
 bool sim_clean(void) {
     int (*clean)(void);
     void *at = symbol("cudasim_clean");

@@ -20,6 +20,7 @@ bool sim_begin(void);
 void sim_set(struct cudasim_settings settings);
 int sim_waits(void);
 long sim_graphs(void);
+long sim_spoiled(void);
 bool sim_clean(void);
 
 /* Nothing fails: that many GPUs, in an order by the seed. */

@@ -262,8 +262,9 @@ static void test_lrn(void **state) {
     (void)state;
     static const struct shape shapes[] = {{12, 12, 64}, {1, 1, 1},    {3, 5, 7},   {2, 2, 66},
                                           {1, 3, 4},    {1, 1, 1024}, {1, 2, 1023}};
-    static const struct op_lrn settings[] = {
-        {4, 1, 0.001 / 9, 0.75}, {4, 1, 0.3, 0.75}, {1, 2, 0.5, 0.6}, {0, 1, 1, 1}, {7, 1.5, 0.2, 0.5}};
+    static const struct op_lrn settings[] = {{4, 1, 0.001 / 9, 0.75}, {4, 1, 0.3, 0.75},
+                                             {1, 2, 0.5, 0.6},        {0, 1, 1, 1},
+                                             {7, 1.5, 0.2, 0.5},      {CUDA_LRN_MOST_RADIUS, 1, 0.02, 0.75}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
             const struct op_lrn *lrn = &settings[s];
