@@ -192,6 +192,19 @@ static enum app_wish act_on_record(struct app *app, enum action action) {
     }
 }
 
+/* Take away what stands on the message line; without anything there the key is the screen's. */
+static enum app_wish dismiss(struct app *app, const struct run_state *state, double now) {
+    struct view_orders orders = {.count = 0};
+    struct standing standing = standing_find(state, &app->about);
+    if (standing.request)
+        return app_control(app, "refuse");
+    if (app->message.until > now)
+        app->message.until = 0;
+    else if (!view_act(app, ACTION_DISMISS, state, &orders))
+        app->dismissed = standing;
+    return APP_NOTHING;
+}
+
 static enum app_wish act(struct app *app, enum action action, const struct run_state *state, double now) {
     struct preferences *preferences = &app->options.preferences;
     struct view_orders orders = {.count = 0};
@@ -238,14 +251,7 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
                  "stop the run? It saves and ends.   y stops it, any other key does not");
         return app_order(app, &orders, state, now);
     case ACTION_DISMISS:
-        if (standing_find(state, &app->about).request) {
-            return app_control(app, "refuse");
-        } else if (app->message.until > now) {
-            app->message.until = 0;
-        } else if (!view_act(app, action, state, &orders)) {
-            app->dismissed = standing_find(state, &app->about);
-        }
-        break;
+        return dismiss(app, state, now);
     default:
         if (!view_act(app, action, state, &orders))
             return app->options.replay ? act_on_record(app, action) : APP_NOTHING;

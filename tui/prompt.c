@@ -98,24 +98,21 @@ static void complete_next(struct prompt *prompt, prompt_complete *complete) {
     prompt->cursor = (int)strlen(prompt->text);
 }
 
-enum prompt_event prompt_key(struct prompt *prompt, int key, prompt_complete *complete) {
-    if (key == PRESS_TAB) {
-        complete_next(prompt, complete);
-        return PROMPT_TYPING;
-    }
-    prompt->completion_count = 0;
-    int word;
+/* The word before the cursor, and the blanks behind it. */
+static void cut_word(struct prompt *prompt) {
+    int word = prompt->cursor;
+    while (word > 0 && prompt->text[word - 1] == ' ')
+        word--;
+    while (word > 0 && prompt->text[word - 1] != ' ')
+        word--;
+    cut(prompt, word, prompt->cursor);
+}
+
+/* A key that changes the text, moves the cursor or goes through the history. */
+static void edit(struct prompt *prompt, int key) {
     switch (key) {
-    case PRESS_ENTER:
-        remember(prompt);
-        return PROMPT_ENTERED;
-    case PRESS_ESCAPE:
-    case PRESS_CONTROL('g'):
-        return PROMPT_CANCELLED;
     case PRESS_BACKSPACE:
     case PRESS_CONTROL('h'):
-        if (!*prompt->text)
-            return PROMPT_CANCELLED;
         cut(prompt, before(prompt, prompt->cursor), prompt->cursor);
         break;
     case PRESS_DELETE:
@@ -143,11 +140,7 @@ enum prompt_event prompt_key(struct prompt *prompt, int key, prompt_complete *co
         prompt->text[prompt->cursor] = 0;
         break;
     case PRESS_CONTROL('w'):
-        for (word = prompt->cursor; word > 0 && prompt->text[word - 1] == ' ';)
-            word--;
-        while (word > 0 && prompt->text[word - 1] != ' ')
-            word--;
-        cut(prompt, word, prompt->cursor);
+        cut_word(prompt);
         break;
     case PRESS_UP:
         recall(prompt, -1);
@@ -161,6 +154,30 @@ enum prompt_event prompt_key(struct prompt *prompt, int key, prompt_complete *co
         else if (key >= ' ' && key < 0x110000)
             insert(prompt, key);
     }
+}
+
+enum prompt_event prompt_key(struct prompt *prompt, int key, prompt_complete *complete) {
+    if (key == PRESS_TAB) {
+        complete_next(prompt, complete);
+        return PROMPT_TYPING;
+    }
+    prompt->completion_count = 0;
+    switch (key) {
+    case PRESS_ENTER:
+        remember(prompt);
+        return PROMPT_ENTERED;
+    case PRESS_ESCAPE:
+    case PRESS_CONTROL('g'):
+        return PROMPT_CANCELLED;
+    case PRESS_BACKSPACE:
+    case PRESS_CONTROL('h'):
+        if (!*prompt->text)
+            return PROMPT_CANCELLED;
+        break;
+    default:
+        break;
+    }
+    edit(prompt, key);
     return PROMPT_TYPING;
 }
 
