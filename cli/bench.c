@@ -7,6 +7,7 @@
 
 #include "cli/bench_tables.h"
 #include "cli/cli.h"
+#include "cli/signals.h"
 
 enum { MAX_LAYERS = 32 };
 
@@ -15,7 +16,7 @@ struct bench {
     struct bench_options options;
     struct bench_runners runners;
     struct bench_ratios ratios;
-    struct bench_layer layers[MAX_LAYERS];
+    struct bench_layer layers[2][MAX_LAYERS]; /* see layer_tables() */
     int layer_count;
     struct bench_progress progress;
 };
@@ -28,6 +29,11 @@ static struct bench_others others(const struct bench_runners *r) {
     return bench_others_now(own, r->count);
 }
 
+/* With the first number of threads that is measured, and with the last one where that is another. */
+static int layer_tables(const struct bench *b) {
+    return b->runners.threads.count > 1 ? 2 : 1;
+}
+
 static enum status measure(struct bench *b, struct bench_others *taken) {
     struct bench_runners *r = &b->runners;
     bench_ratios_open(r, &b->ratios);
@@ -35,8 +41,11 @@ static enum status measure(struct bench *b, struct bench_others *taken) {
     struct bench_others before = others(r);
     STATUS_TRY(bench_rounds_run(r, &b->progress));
     STATUS_TRY(bench_ratios_run(&b->ratios, &b->progress));
-    STATUS_TRY(bench_layers(r->model, r->devices[0], b->ratios.kernels, b->options.batch, b->layers,
-                            MAX_LAYERS, &b->layer_count));
+    for (int i = 0; i < layer_tables(b); i++) {
+        STATUS_TRY(bench_progress_tell(&b->progress, 0, "layers"));
+        STATUS_TRY(bench_layers(r->model, r->devices[i ? r->threads.count - 1 : 0], b->ratios.kernels,
+                                b->options.batch, b->layers[i], MAX_LAYERS, &b->layer_count));
+    }
     *taken = bench_others_between(before, others(r));
     return STATUS_OK;
 }
@@ -44,8 +53,9 @@ static enum status measure(struct bench *b, struct bench_others *taken) {
 static enum status run(struct bench *b) {
     struct bench_others taken;
     bench_progress_begin(&b->progress, 0);
-    bench_progress_tell(&b->progress, 0, "opening all that is to be measured");
-    enum status status = bench_runners_open(&b->options, &b->runners);
+    enum status status = bench_progress_tell(&b->progress, 0, "opening all that is to be measured");
+    if (status == STATUS_OK)
+        status = bench_runners_open(&b->options, &b->runners);
     bench_progress_end(&b->progress);
     STATUS_TRY(status);
     STATUS_TRY(bench_print_machine(&b->runners));
@@ -58,7 +68,10 @@ static enum status run(struct bench *b) {
     bench_print_runs(&b->runners);
     bench_print_torch(&b->runners);
     bench_print_ratios(&b->ratios);
-    bench_print_layers(&b->runners, b->layers, b->layer_count);
+    bench_print_layers_words();
+    for (int i = 0; i < layer_tables(b); i++)
+        bench_print_layers(b->runners.threads.values[i ? b->runners.threads.count - 1 : 0], b->layers[i],
+                           b->layer_count);
     return STATUS_OK;
 }
 
@@ -68,7 +81,10 @@ int command_bench(int argc, char **argv) {
         return cli_fail(status_fail(STATUS_NO_MEMORY, "no memory for a benchmark"));
     int code = bench_options_read(argc, argv, &b->options);
     if (code < 0) {
+        signals_catch(false); /* an end that is asked for takes the folder of the records away, too */
         enum status status = run(b);
+        if (status != STATUS_OK && signals_asked()) /* PyTorch has heard it, too */
+            status = bench_progress_tell(&b->progress, 0, "");
         code = status == STATUS_OK ? EXIT_DONE : cli_fail(status);
         bench_runners_close(&b->runners);
     }

@@ -23,10 +23,10 @@ struct bench_loader {
     struct hub *hub;
     struct telemetry telemetry;
     int batch;
-    struct event_step step;             /* what the last one's event told of it: without towers ... */
-    int pairs;                          /* of steps, the second one recorded */
-    double average[RECORD_EVERY][KEPT]; /* seconds that the average took in them: the last KEPT */
-    double load;                        /* ... but for their time to load, in seconds: all have the same */
+    struct event_step step; /* what the last one's event told of it: without towers ... */
+    double load;            /* ... but for their time to load, in seconds: all have the same */
+    int pairs;              /* of steps, the second one recorded */
+    double longer[KEPT];    /* seconds that the average took in it than in the first: of the last pairs */
 };
 
 static void emit(void *context, const struct event *event, bool recorded) {
@@ -124,13 +124,13 @@ enum status bench_loader_run(struct bench_loader *b, double seconds, double *rat
     *rest = (struct bench_rest){0};
     double record = hub_processor_seconds(b->hub), start = clock_seconds(), now;
     do { /* always two: the second one is recorded */
-        double taken = 0;
+        double taken = 0, average[RECORD_EVERY];
         for (int k = 0; k < RECORD_EVERY; k++) {
             STATUS_TRY(one_step(b, &taken));
-            b->average[k][b->pairs % KEPT] = b->step.average_ms * 1e-3;
+            average[k] = b->step.average_ms * 1e-3;
             images += b->step.images;
         }
-        b->pairs++;
+        b->longer[b->pairs++ % KEPT] = average[1] - average[0];
         rest->steps++;
         rest->seconds += taken;
         rest->part[BENCH_PICTURES] += b->load;
@@ -143,10 +143,7 @@ enum status bench_loader_run(struct bench_loader *b, double seconds, double *rat
 }
 
 double bench_loader_cosines(const struct bench_loader *b) {
-    double medians[RECORD_EVERY], sorted[KEPT];
-    for (int k = 0; k < RECORD_EVERY; k++) {
-        memcpy(sorted, b->average[k], sizeof sorted);
-        medians[k] = bench_spread(sorted, b->pairs < KEPT ? b->pairs : KEPT).middle;
-    }
-    return medians[1] - medians[0];
+    double sorted[KEPT];
+    memcpy(sorted, b->longer, sizeof sorted);
+    return bench_spread(sorted, b->pairs < KEPT ? b->pairs : KEPT).middle;
 }

@@ -34,8 +34,8 @@ void bench_loader_close(struct bench_loader *bench); /* NULL is fine */
 enum status bench_loader_run(struct bench_loader *bench, double seconds, double *rate,
                              struct bench_rest *rest);
 
-/* Seconds of a recorded step that its cosines take, by the medians of the steps so far that are recorded and
- * that are not. */
+/* Seconds that its cosines take of a recorded step: the median of how much longer its average took than that
+ * of the step before it. */
 double bench_loader_cosines(const struct bench_loader *bench);
 
 #endif

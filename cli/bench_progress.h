@@ -1,8 +1,9 @@
-/* A line on stderr that says how far towerscope bench is, where that is a terminal. */
+/* A line on stderr that says how far towerscope bench is, where that is a terminal; and whether somebody
+ * wants it to end. */
 #ifndef TOWERSCOPE_CLI_BENCH_PROGRESS_H
 #define TOWERSCOPE_CLI_BENCH_PROGRESS_H
 
-#include <stdbool.h>
+#include "kernels/status.h"
 
 struct bench_progress {
     bool shown;
@@ -14,8 +15,9 @@ struct bench_progress {
 /* planned: seconds that are to come. */
 void bench_progress_begin(struct bench_progress *progress, double planned);
 
-/* `done` more seconds of what was planned; `words`: what comes now. */
-void bench_progress_tell(struct bench_progress *progress, double done, const char *words);
+/* `done` more seconds of what was planned; `words`: what comes now. STATUS_INTERRUPTED: a signal came,
+ * nothing more is to be measured. */
+enum status bench_progress_tell(struct bench_progress *progress, double done, const char *words);
 
 /* The line goes. */
 void bench_progress_end(struct bench_progress *progress);

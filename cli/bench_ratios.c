@@ -95,16 +95,15 @@ double bench_ratios_planned(const struct bench_ratios *r) {
 
 enum status bench_ratios_run(struct bench_ratios *r, struct bench_progress *progress) {
     const struct bench_list *towers = &r->runners->options->towers;
+    const char *words = "threads and towers against fewer, in turns";
     for (int pair = 0; pair < r->pairs; pair++) {
         for (int k = 0; k < towers->count; k++) {
-            bench_progress_tell(progress, 0, "more threads, in turns");
             STATUS_TRY(threads_turn(r, towers->values[k], pair));
-            bench_progress_tell(progress, threads_planned(r), "more threads, in turns");
+            STATUS_TRY(bench_progress_tell(progress, threads_planned(r), words));
         }
         for (int i = r->threads; i < r->count; i++) {
-            bench_progress_tell(progress, 0, "more towers, in turns");
             STATUS_TRY(towers_turn(r, &r->ratio[i], pair));
-            bench_progress_tell(progress, 2 * turn_seconds(r), "more towers, in turns");
+            STATUS_TRY(bench_progress_tell(progress, 2 * turn_seconds(r), words));
         }
     }
     return STATUS_OK;

@@ -116,15 +116,15 @@ static enum status run_pair(struct bench_runner *step, struct bench_runner *run,
 static enum status run_round(struct bench_runners *r, int round, double seconds,
                              struct bench_progress *progress, const char *words) {
     for (struct bench_runner *one = r->runner; one < r->runner + r->count; one++) {
-        bench_progress_tell(progress, 0, words);
+        STATUS_TRY(bench_progress_tell(progress, 0, words));
         if (one->kind == BENCH_TORCH) {
             STATUS_TRY(bench_torch_run(&one->torch, seconds, &one->rates[round]));
         } else {
             STATUS_TRY(run_pair(one, one + 1, round, seconds));
             one++;
-            bench_progress_tell(progress, seconds, words);
+            STATUS_TRY(bench_progress_tell(progress, seconds, words));
         }
-        bench_progress_tell(progress, seconds, words);
+        STATUS_TRY(bench_progress_tell(progress, seconds, words));
     }
     return STATUS_OK;
 }

@@ -177,14 +177,18 @@ void bench_print_ratios(struct bench_ratios *r) {
 
 /* ---- layers */
 
-void bench_print_layers(const struct bench_runners *r, const struct bench_layer *layers, int count) {
-    printf("\nLayers, %d images, %d thread%s: milliseconds, GFLOP/s, share of the peak beside it. Counted is "
-           "what "
-           "the\nplain way multiplies and adds, padding too: Winograd does it in fewer, and may be above 100 "
-           "%%\n"
-           "%-28s %-26s %-22s %s\n",
-           r->options->batch, r->threads.values[0], plural(r->threads.values[0]), "layer", "computed by",
-           "forward", "backward");
+void bench_print_layers_words(void) {
+    printf("\nLayers, the batch in one tower: milliseconds, GFLOP/s, share of the peak of as many threads "
+           "beside it.\n"
+           "Counted is what the plain way multiplies and adds, padding too: Winograd does it in fewer, and "
+           "may be above "
+           "100 %%\n");
+}
+
+void bench_print_layers(int threads, const struct bench_layer *layers, int count) {
+    char head[32];
+    snprintf(head, sizeof head, "on %d thread%s", threads, plural(threads));
+    printf("%-28s %-26s %-22s %s\n", head, "computed by", "forward", "backward");
     for (int i = 0; i < count; i++) {
         const struct bench_layer *l = &layers[i];
         double forward = l->flops / l->forward * 1e-9;

@@ -24,7 +24,7 @@ for words in '2 threads against 1, 1 tower' '2 threads against 1, 3 towers'; do
 done
 grep -qE "^3 towers against 1, 2 threads +$number$" <<<"$out" || fail "no ratio of towers"
 [ "$(grep -c ' against ' <<<"$out")" = 3 ] || fail "expected 3 ratios"
-grep -qE '^local3 .* [0-9]+ %' <<<"$out" || fail "no layers"
+[ "$(grep -cE '^local3 .* [0-9]+ % .* [0-9]+ %$' <<<"$out")" = 2 ] || fail "expected the layers on 1 and on 2 threads"
 grep -q 'nan' <<<"$out" && fail "a number is none"
 
 out=$("$TOWERSCOPE" bench --rounds 1 --seconds 0 --batch 8 --threads 1 --towers 1 --isa plain --torch no/such/file) ||
@@ -39,6 +39,21 @@ if script -qec true /dev/null >/dev/null 2>&1; then
     script -qec "'$TOWERSCOPE' bench --rounds 1 --seconds 0 --batch 2 --threads 1 --towers 1 --torch '' >/dev/null" /dev/null |
         grep -q 'opening all that is to be measured' || fail "no progress on a terminal"
 fi
+
+# A signal ends it, and takes the records of its runs away.
+mkdir "$TEST_TMP/temporary"
+TMPDIR=$TEST_TMP/temporary "$TOWERSCOPE" bench --rounds 50 --seconds 2 --batch 2 --threads 1 --towers 1 --torch "" \
+    >"$TEST_TMP/out" 2>"$TEST_TMP/errors" &
+bench=$!
+for ((i = 0; i < 600; i++)); do
+    grep -q '^network' "$TEST_TMP/out" && break
+    sleep 0.1
+done
+kill -TERM $bench
+wait $bench
+[ $? = 130 ] || fail "a signal: expected exit 130"
+grep -q 'interrupted' "$TEST_TMP/errors" || fail "not said that it was interrupted"
+[ -z "$(ls -A "$TEST_TMP/temporary")" ] || fail "left behind: $(ls -A "$TEST_TMP/temporary")"
 
 for wrong in "--rounds 0" "--towers 1,x" "--seconds -1" "--threads" "--nothing" "more"; do
     "$TOWERSCOPE" bench $wrong >/dev/null 2>"$TEST_TMP/errors"
