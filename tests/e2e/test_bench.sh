@@ -42,11 +42,12 @@ fi
 
 # A signal ends it, and takes the records of its runs away.
 mkdir "$TEST_TMP/temporary"
+: >"$TEST_TMP/signalled"
 TMPDIR=$TEST_TMP/temporary "$TOWERSCOPE" bench --rounds 50 --seconds 2 --batch 2 --threads 1 --towers 1 --torch "" \
-    >"$TEST_TMP/out" 2>"$TEST_TMP/errors" &
+    >"$TEST_TMP/signalled" 2>"$TEST_TMP/errors" &
 bench=$!
 for ((i = 0; i < 600; i++)); do
-    grep -q '^network' "$TEST_TMP/out" && break
+    grep -q '^network' "$TEST_TMP/signalled" && break
     sleep 0.1
 done
 kill -TERM $bench
