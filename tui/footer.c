@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/memory.h"
 #include "tui/format.h"
 
 struct hint {
@@ -224,13 +225,12 @@ void footer_control(const struct run_state *state, bool watch, char *out, size_t
 }
 
 void footer_budget(const struct budget *budget, struct canvas *canvas, struct box box) {
-    char bytes[FORMAT_SIZE] = "unknown", waiting[FORMAT_SIZE + 16] = "", cpu[64] = "";
+    char bytes[32] = "unknown", waiting[48] = "", cpu[64] = "";
     if (isfinite(budget->bytes_per_second))
-        format_bytes(bytes, budget->bytes_per_second);
+        memory_words((size_t)budget->bytes_per_second, bytes);
     if (isfinite(budget->queue)) {
-        char queue[FORMAT_SIZE];
-        format_bytes(queue, budget->queue);
-        snprintf(waiting, sizeof waiting, ", %.20s wait", queue);
+        char queue[32];
+        snprintf(waiting, sizeof waiting, ", %s wait", memory_words((size_t)budget->queue, queue));
     }
     int margin = box.cols >= 24 ? 1 : 0;
     if (box.cols >= 110)

@@ -138,13 +138,3 @@ void format_duration(char out[FORMAT_SIZE], double seconds) {
     else
         snprintf(out, FORMAT_SIZE, "%s", "years");
 }
-
-void format_bytes(char out[FORMAT_SIZE], double bytes) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int unit = 0;
-    while (bytes >= 1024 && unit < 4) {
-        bytes /= 1024;
-        unit++;
-    }
-    snprintf(out, FORMAT_SIZE, "%.*f %s", unit ? 1 : 0, bytes, units[unit]);
-}

@@ -25,7 +25,4 @@ void format_count(char out[FORMAT_SIZE], int64_t value);
 /* Seconds as "41 s", "22 min", "3 h 05 min", "2 d 4 h". */
 void format_duration(char out[FORMAT_SIZE], double seconds);
 
-/* Bytes as "812 B", "1.4 KiB", "3.0 MiB". */
-void format_bytes(char out[FORMAT_SIZE], double bytes);
-
 #endif

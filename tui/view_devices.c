@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/memory.h"
 #include "tui/format.h"
 #include "tui/legend.h"
 #include "tui/times.h"
@@ -25,11 +26,9 @@ static void known(char *out, size_t size, double value, const char *unit) {
 }
 
 static void memory_text(char *out, size_t size, int64_t used, int64_t total) {
-    char a[FORMAT_SIZE], b[FORMAT_SIZE];
-    format_bytes(a, (double)used);
-    format_bytes(b, (double)total);
-    snprintf(out, size, "%s of %s", used == WIRE_UNKNOWN_INT ? "unknown" : a,
-             total == WIRE_UNKNOWN_INT ? "unknown" : b);
+    char a[32], b[32];
+    snprintf(out, size, "%s of %s", used < 0 ? "unknown" : memory_words((size_t)used, a),
+             total < 0 ? "unknown" : memory_words((size_t)total, b));
 }
 
 /* The newest live event on a device; NULL: none came (a record has none). */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "engine/base/memory.h"
 #include "tui/format.h"
 
 static const double LATENCY_MS = 0.02;
@@ -91,13 +92,12 @@ void scaling_draw(const struct scene *scene, struct box body) {
         return;
     }
     draw_noise(scene, row++, col, cols, s.images);
-    char image[FORMAT_SIZE], bytes[FORMAT_SIZE], rate[FORMAT_SIZE];
+    char image[FORMAT_SIZE], bytes[32], rate[32];
     format_short(image, s.image_ms, 3);
-    format_bytes(bytes, s.bytes);
-    format_bytes(rate, s.bandwidth * 1000);
     canvas_print(canvas, row++, col, cols, STYLE_PLAIN,
-                 "%s ms an image, %s averaged at %s/s in memory, %.2f ms a message (assumed)", image, bytes,
-                 rate, s.latency_ms);
+                 "%s ms an image, %s averaged at %s/s in memory, %.2f ms a message (assumed)", image,
+                 memory_words((size_t)s.bytes, bytes), memory_words((size_t)(s.bandwidth * 1000), rate),
+                 s.latency_ms);
     canvas_text(canvas, row++, col, cols, STYLE_FAINT,
                 "step = shard \u00d7 ms + 2(N\u22121)/N \u00d7 bytes/bandwidth + 2(N\u22121) \u00d7 latency "
                 "+ update");

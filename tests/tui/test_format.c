@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/base/memory.h"
 #include "engine/wire/event.h"
 #include "tests/support/cmocka.h"
 #include "tui/canvas.h"
@@ -67,8 +68,7 @@ static void others(void **state) {
     assert_string_equal(text, "22 min");
     format_duration(text, 3 * 3600 + 300);
     assert_string_equal(text, "3 h 05 min");
-    format_bytes(text, 1434);
-    assert_string_equal(text, "1.4 KiB");
+    assert_string_equal(memory_words(1434, text), "1.4 KiB");
     format_short(text, 0.0312, 3);
     assert_string_equal(text, "0.0312");
     format_short(text, 12345, 3);
