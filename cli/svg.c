@@ -62,7 +62,7 @@ static enum status read_record(const struct svg_options *options, struct run_sta
         return status_fail(STATUS_BAD_INPUT, "%s: there is no event in it; is it a run's events.jsonl?",
                            options->record);
     if (status == STATUS_OK && options->at != WIRE_UNKNOWN_INT && options->at > last)
-        return status_fail(STATUS_BAD_INPUT, "--at %lld: the record has steps 0 to %lld",
+        return status_fail(STATUS_BAD_INPUT, "--at: there is no step %lld: the record has steps 0 to %lld",
                            (long long)options->at, (long long)last);
     return status;
 }

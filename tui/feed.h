@@ -18,15 +18,15 @@ struct feed_status {
     char run[65];      /* the name that a live run's folder has by now; "": not known */
     /* of a replay */
     bool playing;
-    double speed;        /* of the run's own pace */
-    double at;           /* 0..1 of the record that is read */
-    double seconds, all; /* time since the record's beginning, and of the whole */
+    double speed; /* of the run's own pace */
+    double seconds,
+        all; /* played so far and in all, at that pace, long gaps as the short ones they are played as */
 };
 
 enum feed_move {
     MOVE_PLAY,  /* begin or stop playing */
     MOVE_SPEED, /* amount > 0: faster, < 0: slower, by one notch */
-    MOVE_SHARE, /* on by `amount` of the whole (0.01: 1 %), or back */
+    MOVE_SHARE, /* on by `amount` of the whole time (0.01: 1 %), or back */
     MOVE_BEGIN,
     MOVE_END,
     MOVE_STEP,   /* to the step `amount` */

@@ -13,16 +13,19 @@
 /* Bytes of the record between two copies: folding them takes a few hundredths of a second. */
 static const int64_t COPY_BYTES = 1500000;
 /* Where nothing happens for longer (a pause, a night between two runs), it is played as if it were this long.
- */
+ * The bar and the clock beside it tell the time that playing takes at the run's own pace, so that both say
+ * the same. */
 static const double LONGEST_GAP = 2;
+/* Who was held up (^Z, a terminal that takes nothing) plays on from where it was, in seconds. */
+static const double LONGEST_FRAME = 1;
 
 #define THE_END INT64_MAX /* as a step to go to */
 
 enum { COPIES = 128 }; /* when there are more, every other one goes */
 
 struct entry {
-    int64_t offset; /* where the event's line begins */
-    double time;
+    int64_t offset;     /* where the event's line begins */
+    double played;      /* seconds of playing up to the event */
     int64_t step;       /* of a step event, else WIRE_UNKNOWN_INT */
     bool marker, phase; /* phase: of a step that was walked */
 };
@@ -39,6 +42,7 @@ struct replay {
     struct arena arena;
     struct entry *entries;
     int64_t count, capacity;
+    double last_time;        /* of the last entry, as its event tells it */
     struct run_state *whole; /* all events that are noted, folded */
     struct copy copies[COPIES];
     int copy_count;
@@ -48,8 +52,9 @@ struct replay {
     int64_t at;                    /* events folded into base.state */
     bool crashed;                  /* base.state was told of the missing end */
     bool playing;
-    double speed, time, played_at; /* the run's time that is played, and when it was so */
+    double speed, time, played_at; /* how far it is played, and when it was so */
     int64_t wanted;                /* a step to go to as soon as it is read; WIRE_UNKNOWN_INT: none */
+    char missed[128];              /* why it is not the one that is shown; "": it is, or was left since */
 };
 
 static const double speeds[] = {0.25, 0.5, 1, 2, 4, 10, 25, 100};
@@ -84,10 +89,14 @@ static enum status note(struct replay *replay, const struct event *event, int64_
         replay->entries = entries;
         replay->capacity = capacity;
     }
-    double last = replay->count ? replay->entries[replay->count - 1].time : 0;
+    double played = 0, time = isfinite(event->time) ? event->time : replay->last_time;
+    if (replay->count > 0) /* a clock that was set back takes no time */
+        played =
+            replay->entries[replay->count - 1].played + fmin(fmax(time - replay->last_time, 0), LONGEST_GAP);
+    replay->last_time = time;
     replay->entries[replay->count++] = (struct entry){
         .offset = offset,
-        .time = isfinite(event->time) ? event->time : last,
+        .played = played,
         .step = event->kind == EVENT_STEP ? event->step.step : WIRE_UNKNOWN_INT,
         .marker = is_marker(event),
         .phase = event->kind == EVENT_PHASE,
@@ -165,8 +174,30 @@ static enum status go_to(struct replay *replay, int64_t target) {
     while (replay->at < target)
         STATUS_TRY(play_one(replay));
     if (replay->count > 0)
-        replay->time = replay->entries[replay->at > 0 ? replay->at - 1 : 0].time;
+        replay->time = replay->entries[replay->at > 0 ? replay->at - 1 : 0].played;
     return STATUS_OK;
+}
+
+/* How long all of it takes that is read. */
+static double whole_time(const struct replay *replay) {
+    return replay->count > 0 ? replay->entries[replay->count - 1].played : 0;
+}
+
+/* By a share of the whole time, and by one event at least. */
+static enum status go_by(struct replay *replay, double share) {
+    double time = replay->at > 0 ? replay->entries[replay->at - 1].played : 0;
+    time += share * whole_time(replay);
+    int64_t low = 0, high = replay->count; /* the events up to that time */
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (replay->entries[middle].played <= time)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (share > 0)
+        return go_to(replay, low > replay->at ? low : replay->at + 1);
+    return go_to(replay, low < replay->at ? low : replay->at - 1);
 }
 
 /* The end of a record that says no end is a crash, if nobody writes it any more. */
@@ -182,18 +213,14 @@ static void meet_the_end(struct replay *replay) {
 }
 
 static enum status play(struct replay *replay, double now, double end, bool *more) {
-    double passed = now - replay->played_at;
+    double passed = fmin(now - replay->played_at, LONGEST_FRAME);
     replay->played_at = now;
     if (!replay->playing)
         return STATUS_OK;
-    if (replay->at == 0 && replay->count > 0)
-        replay->time = replay->entries[0].time;
-    replay->time += passed * replay->speed;
+    if (replay->at < replay->count) /* not beyond what is read */
+        replay->time += passed * replay->speed;
     while (replay->at < replay->count) {
-        double next = replay->entries[replay->at].time;
-        if (next > replay->time + LONGEST_GAP * replay->speed)
-            replay->time = next - LONGEST_GAP * replay->speed;
-        if (next > replay->time)
+        if (replay->entries[replay->at].played > replay->time)
             return STATUS_OK;
         STATUS_TRY(play_one(replay));
         if (clock_seconds() > end) {
@@ -204,6 +231,14 @@ static enum status play(struct replay *replay, double now, double end, bool *mor
     return STATUS_OK;
 }
 
+static enum status no_step(const struct replay *replay, int64_t step) {
+    int64_t last = 0;
+    for (int64_t i = 0; i < replay->count; i++)
+        last = replay->entries[i].step > last ? replay->entries[i].step : last;
+    return status_fail(STATUS_NOT_FOUND, "there is no step %lld: the record has steps 0 to %lld",
+                       (long long)step, (long long)last);
+}
+
 static enum status find_step(struct replay *replay, int64_t step) {
     if (step == THE_END && replay->read)
         return go_to(replay, replay->count);
@@ -211,7 +246,7 @@ static enum status find_step(struct replay *replay, int64_t step) {
         if (replay->entries[i].step != WIRE_UNKNOWN_INT && replay->entries[i].step >= step)
             return go_to(replay, i + 1);
     if (replay->read)
-        return status_fail(STATUS_NOT_FOUND, "the record has no step %lld", (long long)step);
+        return no_step(replay, step);
     replay->wanted = step;
     return STATUS_OK;
 }
@@ -239,7 +274,11 @@ static enum status pump(struct feed *feed, double now, double budget, bool *more
     if (replay->wanted != WIRE_UNKNOWN_INT) {
         int64_t wanted = replay->wanted;
         replay->wanted = WIRE_UNKNOWN_INT;
-        return find_step(replay, wanted);
+        status = find_step(replay, wanted);
+        if (status != STATUS_NOT_FOUND)
+            return status;
+        snprintf(replay->missed, sizeof replay->missed, "%s", status_text());
+        STATUS_TRY(go_to(replay, replay->count));
     }
     STATUS_TRY(play(replay, now, clock_seconds() + budget, more));
     meet_the_end(replay);
@@ -268,6 +307,7 @@ static void change_speed(struct replay *replay, double amount) {
 static enum status move(struct feed *feed, enum feed_move move, double amount) {
     struct replay *replay = (struct replay *)feed;
     enum status status = STATUS_OK;
+    *replay->missed = 0;
     switch (move) {
     case MOVE_PLAY:
         if (!replay->playing && replay->read && replay->at == replay->count)
@@ -278,7 +318,7 @@ static enum status move(struct feed *feed, enum feed_move move, double amount) {
         change_speed(replay, amount);
         break;
     case MOVE_SHARE:
-        status = go_to(replay, replay->at + (int64_t)llround(amount * (double)replay->count));
+        status = go_by(replay, amount);
         break;
     case MOVE_BEGIN:
         status = go_to(replay, 0);
@@ -305,17 +345,15 @@ static void status_of(const struct feed *feed, struct feed_status *out) {
     out->replay = true;
     out->playing = replay->playing;
     out->speed = replay->speed;
-    out->at = replay->count > 0 ? (double)replay->at / (double)replay->count : 0;
     out->reading = !replay->read;
     int64_t size = record_reader_size(replay->indexer), torn = record_reader_torn(replay->indexer);
     int64_t damaged = record_reader_damaged(replay->indexer);
     out->read = size > 0 ? (double)record_reader_offset(replay->indexer) / (double)size : 1;
-    if (replay->count > 0) {
-        double begin = replay->entries[0].time;
-        out->seconds = replay->at > 0 ? replay->entries[replay->at - 1].time - begin : 0;
-        out->all = replay->entries[replay->count - 1].time - begin;
-    }
-    if (replay->read && damaged > 0)
+    out->seconds = replay->at > 0 ? replay->entries[replay->at - 1].played : 0;
+    out->all = whole_time(replay);
+    if (*replay->missed)
+        snprintf(out->trouble, sizeof out->trouble, "%s", replay->missed);
+    else if (replay->read && damaged > 0)
         snprintf(out->trouble, sizeof out->trouble, "%lld line%s of the record can't be read",
                  (long long)damaged, damaged == 1 ? "" : "s");
     else if (replay->read && torn > 0 && !replay->live)
@@ -339,7 +377,7 @@ static double wait_seconds(const struct feed *feed, double now) {
     if (!replay->read)
         return 0;
     if (replay->playing && replay->at < replay->count)
-        return fmax(0, (replay->entries[replay->at].time - replay->time) / replay->speed);
+        return fmax(0, (replay->entries[replay->at].played - replay->time) / replay->speed);
     return replay->live ? 1 : 1e9;
 }
 

@@ -62,7 +62,7 @@ static const char *hint_label(const struct footer *footer, const struct key_bind
     return binding->label;
 }
 
-/* Enter and n go on with a guide, or leave at its end. */
+/* Enter and n go on with a guide, and do nothing at its end. */
 static bool guides_key(const struct footer *footer, enum action action) {
     return footer->guided && (action == ACTION_WHY_NEXT || action == ACTION_WHY_RUN);
 }
@@ -256,7 +256,8 @@ void footer_record(const struct feed_status *about, struct canvas *canvas, struc
     int width = text_width(right), from = col + 18, to = end - (width > 22 ? width : 22) - 2;
     if (col + text_width(left) + 2 + width <= end)
         canvas_text_right(canvas, box.row, end, width, STYLE_FAINT, right);
-    int done = (int)lround(about->at * (to - from));
+    double share = about->all > 0 ? about->seconds / about->all : 0;
+    int done = (int)lround(share * (to - from));
     for (int i = 0; i < to - from; i++)
         canvas_put(canvas, box.row, from + i, i < done ? 0x2501 : 0x2500,
                    i < done ? STYLE_PLAIN : STYLE_FAINT);

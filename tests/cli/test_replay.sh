@@ -33,7 +33,7 @@ expect 2 '--at wants a step' runs/good --at
 expect 2 'found "ten"' runs/good --at ten
 expect 2 'found "7"' runs/good --size 7 --svg none.svg
 expect 2 'from 40x10 to 500x500, found "10x5"' runs/good --size 10x5 --svg none.svg
-expect 1 '--at 99999: the record has steps 0 to 20' runs/good --at 99999 --svg none.svg
+expect 1 '--at: there is no step 99999: the record has steps 0 to 20' runs/good --at 99999 --svg none.svg
 [ ! -e none.svg ] || { echo "a picture of a step that is not there was written"; fails=$((fails + 1)); }
 expect 2 'no option "--sgv"' runs/good --sgv none.svg
 expect 2 'takes one record, and "runs/good" is one too many' runs/good runs/good

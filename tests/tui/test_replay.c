@@ -75,6 +75,25 @@ static void seeking(void **state) {
     assert_int_equal(feed->ops->move(feed, MOVE_BEGIN, 0), STATUS_OK);
     assert_int_equal(feed->state->point_count, 0);
     assert_int_equal(feed->ops->move(feed, MOVE_STEP, 6001), STATUS_NOT_FOUND);
+    assert_non_null(strstr(status_text(), "steps 0 to 6000"));
+    feed_close(feed);
+}
+
+/* A step behind the end is told to be none, and the end is shown. */
+static void behind_the_end(void **state) {
+    (void)state;
+    struct feed *feed = open_record(path, 99999);
+    struct feed_status about;
+    bool more;
+    assert_non_null(feed);
+    read_all(feed);
+    assert_int_equal(feed->ops->pump(feed, clock_seconds(), 0.05, &more), STATUS_OK);
+    feed->ops->status(feed, &about);
+    assert_non_null(strstr(about.trouble, "no step 99999: the record has steps 0 to 6000"));
+    assert_true(feed->state->ended);
+    assert_int_equal(feed->ops->move(feed, MOVE_BEGIN, 0), STATUS_OK);
+    feed->ops->status(feed, &about);
+    assert_string_equal(about.trouble, "");
     feed_close(feed);
 }
 
@@ -152,6 +171,42 @@ static void playing(void **state) {
     feed_close(feed);
 }
 
+/* A night in the middle is as long on the clock as it takes to play, and the bar goes by the same time. */
+static void a_long_gap(void **state) {
+    (void)state;
+    static const double times[] = {100, 101, 102, 50000, 50001, 49000, 49001};
+    enum { TIMES = sizeof times / sizeof *times };
+    char file[1100];
+    snprintf(file, sizeof file, "%s-gap", path);
+    FILE *out = fopen(file, "w");
+    assert_non_null(out);
+    for (int i = 0; i < TIMES; i++)
+        fprintf(out, "{\"event\":\"step\",\"seq\":%d,\"time\":%.0f,\"step\":%d,\"loss\":1}\n", i + 1,
+                times[i], i + 1);
+    assert_int_equal(fclose(out), 0);
+    struct feed *feed = open_record(file, 1);
+    struct feed_status about;
+    assert_non_null(feed);
+    read_all(feed);
+    static const double played[] = {0, 1, 2, 4, 5, 5, 6};
+    for (int i = 0; i < TIMES; i++) {
+        assert_int_equal(feed->ops->move(feed, MOVE_STEP, i + 1), STATUS_OK);
+        feed->ops->status(feed, &about);
+        assert_true(!(fabs(about.seconds - played[i]) > 1e-9));
+        assert_true(!(fabs(about.all - 6) > 1e-9));
+    }
+    assert_int_equal(feed->ops->move(feed, MOVE_SHARE, -0.5), STATUS_OK); /* 3 s back */
+    assert_int_equal(feed->state->step.step.step, 3);
+    assert_int_equal(feed->ops->move(feed, MOVE_SHARE, 0.01), STATUS_OK); /* one event at least */
+    assert_int_equal(feed->state->step.step.step, 4);
+    assert_int_equal(feed->ops->move(feed, MOVE_SHARE, -0.01), STATUS_OK);
+    assert_int_equal(feed->state->step.step.step, 3);
+    assert_int_equal(feed->ops->move(feed, MOVE_SHARE, 0.99), STATUS_OK);
+    assert_int_equal(feed->state->step.step.step, 7);
+    feed_close(feed);
+    unlink(file);
+}
+
 /* A torn last line and a hole in the middle are said; the end without run_end is a crash. */
 static void damaged(void **state) {
     (void)state;
@@ -195,8 +250,9 @@ static int make_record(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seeking), cmocka_unit_test(markers), cmocka_unit_test(phases),
-        cmocka_unit_test(playing), cmocka_unit_test(damaged), cmocka_unit_test(no_record),
+        cmocka_unit_test(seeking), cmocka_unit_test(behind_the_end), cmocka_unit_test(a_long_gap),
+        cmocka_unit_test(markers), cmocka_unit_test(phases),         cmocka_unit_test(playing),
+        cmocka_unit_test(damaged), cmocka_unit_test(no_record),
     };
     return cmocka_run_group_tests(tests, make_record, NULL);
 }
