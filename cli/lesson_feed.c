@@ -17,9 +17,7 @@ static void tell(struct lesson_player *player) {
     player->base.generation = lesson->generation + 1;
     player->guide.part = lesson->part;
     player->guide.parts = lesson->parts;
-    player->guide.done = lesson->done;
-    if (lesson->done)
-        return;
+    player->guide.done = lesson->part == lesson->parts;
     snprintf(player->guide.text, sizeof player->guide.text, "%s", lesson->said);
     size_t length = strlen(player->guide.keys);
     snprintf(player->guide.keys + length, sizeof player->guide.keys - length, "%s", lesson->keys);
@@ -59,7 +57,7 @@ static enum status command(struct feed *feed, const char *text, const char *scre
                                           "restore", "towers", "why apply", "why restore", "set"};
     enum { ALWAYS = 4, UNTIL_THE_END = sizeof its_own / sizeof *its_own };
     struct lesson_player *player = (struct lesson_player *)feed;
-    for (int i = 0; i < (player->lesson->done ? ALWAYS : UNTIL_THE_END); i++)
+    for (int i = 0; i < (player->guide.done ? ALWAYS : UNTIL_THE_END); i++)
         if (!strncmp(text, its_own[i], strlen(its_own[i])))
             return status_fail(STATUS_REFUSED, "a lesson makes its steps itself: enter or n goes on%s",
                                i < ALWAYS ? "" : "; at its end this can be tried");

@@ -309,8 +309,13 @@ enum app_wish app_key(struct app *app, int key, const struct run_state *state, d
         return app_confirm(app, key, state, now);
     if (app->help)
         return help_key(app, key, state, now);
-    if (app->options.guide && (key == PRESS_ENTER || key == 'n'))
-        return app->options.guide->done ? APP_LEAVE : APP_GO_ON;
+    bool on = app->options.guide && (key == PRESS_ENTER || key == 'n');
+    if (on && !app->options.guide->done)
+        return APP_GO_ON;
+    if (on) { /* who presses it once too often still reads the last page */
+        app_say(app, STYLE_PLAIN, "this was the last page: q leaves", now);
+        return APP_NOTHING;
+    }
     return act(app, keymap_action(&app->options.keymap, key, app_where(app)), state, now);
 }
 

@@ -11,7 +11,8 @@
 
 struct app;
 
-/* A guided tour that is shown below the screen; Enter and n go on. The app only reads it. */
+/* A guided tour that is shown below the screen; Enter and n go on until it is done: its last page is shown.
+ * The app only reads it. */
 struct guide {
     char text[1600];
     char keys[128]; /* pressed for the person, all parts' so far */
