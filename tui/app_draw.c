@@ -64,7 +64,7 @@ static void draw_message(struct app *app, struct canvas *canvas, const struct fr
     else if (app->mode == MODE_FILTER)
         prompt_draw(&app->filter, canvas, box, "/");
     else if (app->mode == MODE_CONFIRM)
-        draw_words(canvas, box, STYLE_STRONG, app->question.question);
+        draw_said(canvas, frame, STYLE_STRONG, app->question.question);
     else if (app->message.until > now && !standing.request)
         draw_said(canvas, frame, app->message.style, app->message.text);
     else if (*standing.text && (standing.request || !standing_same(&standing, &app->dismissed)))
@@ -88,7 +88,7 @@ static void draw_guide(const struct app *app, struct canvas *canvas, struct fram
     struct box box = {frame->body.row + frame->body.rows, 0, 1, canvas->cols};
     scene_rule(canvas, box);
     canvas_print(canvas, box.row, margin + 2, cols - 2, STYLE_KEY,
-                 guide->done ? " the end: enter or q leaves, or look around "
+                 guide->done ? " %d of %d, the end: q leaves, or look around "
                              : " %d of %d: enter or n goes on ",
                  guide->part, guide->parts);
     const char *at = guide->text;

@@ -67,27 +67,26 @@ static void add_step(struct line *line, const struct scene *scene) {
 }
 
 static void add_rates(struct line *line, const struct scene *scene) {
-    const struct event_step *step = &scene->shown->step;
+    const struct run_state *state = scene->state;
+    bool have = scene->shown->have;
     char text[FORMAT_SIZE];
     struct piece *piece;
-    if (!scene->shown->have)
-        return;
-    if (isfinite(step->epoch)) {
+    if (have && isfinite(scene->shown->step.epoch)) {
         piece = add(line, 7, false, STYLE_PLAIN, 11);
-        snprintf(piece->text, sizeof piece->text, "epoch %.2f", step->epoch);
+        snprintf(piece->text, sizeof piece->text, "epoch %.2f", scene->shown->step.epoch);
     }
-    if (isfinite(step->lr)) {
-        format_short(text, step->lr, 3);
+    if (isfinite(state->lr)) { /* of the next step: a command tells at once */
+        format_short(text, state->lr, 3);
         piece = add(line, 5, false, STYLE_PLAIN, 9);
         snprintf(piece->text, sizeof piece->text, "lr %.12s", text);
     }
-    if (step->images != WIRE_UNKNOWN_INT) {
+    if (state->batch != WIRE_UNKNOWN_INT) {
         piece = add(line, 8, false, STYLE_PLAIN, 0);
-        format_count(text, step->images);
+        format_count(text, state->batch);
         snprintf(piece->text, sizeof piece->text, "batch %.20s", text);
         piece->width = text_width(piece->text) > 9 ? text_width(piece->text) : 9;
     }
-    if (isfinite(scene->shown->images_per_second)) {
+    if (have && isfinite(scene->shown->images_per_second)) {
         format_count(text, (int64_t)llround(scene->shown->images_per_second));
         piece = add(line, 4, true, STYLE_PLAIN, 13);
         snprintf(piece->text, sizeof piece->text, "%*s%.20s img/s",

@@ -141,7 +141,7 @@ static const struct key_binding defaults[] = {
      WHERE_LIVE | WHERE_ON_WHY,
      "rewind",
      NULL,
-     "back to the right way, and to the step before"},
+     "back to the right way, and to the step before (asks first)"},
     {ACTION_AGAIN,
      GROUP_IMAGES,
      {'i'},

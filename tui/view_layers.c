@@ -106,20 +106,29 @@ static void draw_wrong(struct canvas *canvas, int row, int left, int col, int co
         canvas_text_right(canvas, row, col - 2, col - 2 - left, STYLE_WARNING, "under a wrong rule");
 }
 
-/* What the columns are, below the table; returns the rows it needs. */
-static int draw_remarks(struct canvas *canvas, struct box box, int64_t at, bool draw) {
-    char step[FORMAT_SIZE], text[700];
+/* Of which step the figures are, and when the next ones come. */
+static void describe_step(const struct scene *scene, char *out, size_t size) {
+    const struct run_state *state = scene->state;
+    int64_t at = state->layers.layers.step, next = at - at % LAYERS_EVERY + LAYERS_EVERY;
+    int64_t planned = state->run_start.kind ? state->run_start.run_start.steps : WIRE_UNKNOWN_INT;
+    char step[FORMAT_SIZE], then[FORMAT_SIZE];
     format_count(step, at);
-    snprintf(text, sizeof text,
-             "Step %s. update %%: how far the step moved the layer, of the length of its weights. zeros %%: "
-             "of its "
-             "activations after the ReLU; \u2013 without one, or where they never stand in memory to be "
-             "counted, since "
-             "the layer is worked out in one go with the pooling after it, or on a GPU. |g|, lowest to "
-             "highest: a mark each time the layers were told since this screen "
-             "was opened, each 100 steps and at every step that the Why screen looks into, the newest at the "
-             "right.",
-             step);
+    format_count(then, next);
+    bool over =
+        scene->replay || state->ended || state->crashed || (planned != WIRE_UNKNOWN_INT && next > planned);
+    snprintf(out, size, over ? "step %s" : "step %s, next with step %s", step, then);
+}
+
+/* What the columns are, below the table; returns the rows it needs. */
+static int draw_remarks(struct canvas *canvas, struct box box, const char *of_step, bool draw) {
+    char text[700];
+    snprintf(
+        text, sizeof text,
+        "The figures are those of %s. update %%: how far the step moved the layer, of the length of its "
+        "weights. zeros %%: of its activations after the ReLU; \u2013 without one, or where they are never "
+        "kept: worked out in one go with the pooling, or on a GPU. |g|, lowest to highest: a mark each "
+        "time the layers were told since this screen was opened, the newest at the right.",
+        of_step);
     const char *words = text;
     int rows = 0;
     for (size_t bytes; *words && box.cols > 0 && (bytes = text_fit(words, box.cols)) > 0; rows++) {
@@ -137,7 +146,7 @@ void layers_view_draw(struct layers_view *view, const struct scene *scene, struc
     canvas_clip(canvas, body);
     if (scene->state->layers.kind != EVENT_LAYERS) {
         canvas_text(canvas, body.row + body.rows / 3, left, cols, STYLE_FAINT,
-                    "the layers are told each 100 steps, and at every step while the Why screen is open");
+                    "the layers are told with the first step, and with each 100th");
         canvas_clip(canvas, canvas_whole(canvas));
         return;
     }
@@ -148,7 +157,9 @@ void layers_view_draw(struct layers_view *view, const struct scene *scene, struc
                  "parameters", "|w|", "|g|", "update %", "zeros %",
                  cols < 100 ? "|g|, to now" : "|g|, lowest to highest");
     struct box remarks = {0, left, 0, cols};
-    int words = draw_remarks(canvas, remarks, e->step, false);
+    char step[96];
+    describe_step(scene, step, sizeof step);
+    int words = draw_remarks(canvas, remarks, step, false);
     bool whole = body.rows >= 4 + (int)e->layer_count + words; /* otherwise what fits one line */
     int rows = body.rows - (whole ? 3 + words : 3), most = (int)e->layer_count - rows;
     view->scroll = view->scroll > most ? most : view->scroll;
@@ -160,12 +171,11 @@ void layers_view_draw(struct layers_view *view, const struct scene *scene, struc
     if (left + cols - past > 3 && shown < body.rows - 2)
         draw_wrong(canvas, body.row + 1 + shown, left, past, left + cols - past, view);
     remarks = (struct box){body.row + body.rows - words, left, words, cols};
-    char step[FORMAT_SIZE];
-    format_count(step, e->step);
     if (whole)
-        draw_remarks(canvas, remarks, e->step, true);
+        draw_remarks(canvas, remarks, step, true);
     else if (rows > 0)
         canvas_print(canvas, body.row + body.rows - 1, left, cols, STYLE_FAINT,
-                     "step %s   update %%: |step| / |w|   zeros %%: of the activations", step);
+                     "%.*s   update %%: |step| / |w|   zeros %%: of the activations",
+                     (int)(cols < 100 ? strcspn(step, ",") : strlen(step)), step);
     canvas_clip(canvas, canvas_whole(canvas));
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/wire/state_rule.h"
 #include "tui/format.h"
 #include "tui/waiting.h"
 #include "tui/why_draw.h"
@@ -72,8 +73,30 @@ static void ask_to_apply(const struct why_view *view, const struct why_step *ste
              "train on under \"%s\"? r takes it back, R rewinds as well.   y applies it", name);
 }
 
-static bool act_on_step(struct why_view *view, enum action action, const struct why_step *step, bool replay,
-                        struct view_orders *orders) {
+/* What a rewind drops is asked about, if it drops anything. */
+static void ask_to_rewind(const struct run_state *state, struct view_orders *orders) {
+    int64_t to;
+    bool sure = state_rewind(state, &to);
+    char step[FORMAT_SIZE], from[FORMAT_SIZE], until[FORMAT_SIZE];
+    orders_add(orders, "why restore --rewind");
+    if (sure && to == state->at_step)
+        return;
+    format_count(step, to);
+    format_count(from, to + 1);
+    format_count(until, state->at_step);
+    if (!sure)
+        snprintf(orders->question, sizeof orders->question,
+                 "back to the last good step, %s or before? The rest is lost.   y goes back", step);
+    else if (to + 1 == state->at_step)
+        snprintf(orders->question, sizeof orders->question, "back to step %s? Step %s is lost.   y goes back",
+                 step, from);
+    else
+        snprintf(orders->question, sizeof orders->question,
+                 "back to step %s? Steps %s to %s are lost.   y goes back", step, from, until);
+}
+
+static bool act_on_step(struct why_view *view, enum action action, const struct why_step *step,
+                        const struct scene *scene, bool replay, struct view_orders *orders) {
     switch (action) {
     case ACTION_WHY_NEXT:
         return walk(view, step, 1, replay, orders);
@@ -91,7 +114,7 @@ static bool act_on_step(struct why_view *view, enum action action, const struct 
         orders_add(orders, "why restore");
         return true;
     case ACTION_WHY_REWIND:
-        orders_add(orders, "why restore --rewind");
+        ask_to_rewind(scene->state, orders);
         return true;
     default:
         return false;
@@ -134,7 +157,7 @@ bool why_view_act(struct why_view *view, enum action action, const struct scene 
         view->no_scope = view->details = view->presenter = view->back = false;
         break;
     default:
-        return act_on_step(view, action, &step, replay, orders);
+        return act_on_step(view, action, &step, scene, replay, orders);
     }
     gather(view, scene, &step);
     return true;

@@ -8,7 +8,6 @@
 #include "engine/base/clock.h"
 #include "engine/hub/internal.h"
 #include "engine/wire/codec.h"
-#include "engine/wire/command.h"
 #include "engine/wire/state_rule.h"
 
 static const double LIVE_STEP_SECONDS = 0.1;
@@ -28,15 +27,7 @@ static void copy_text(char *out, size_t size, const char *text) {
     snprintf(out, size, "%s", text ? text : "");
 }
 
-/* Whether the next step takes another learning rate than the last one told. */
-static bool sets_rate(const struct event_command *applied, struct command *out) {
-    return applied->status && applied->text && !strcmp(applied->status, "applied") &&
-           command_parse(applied->text, out) == STATUS_OK && out->kind == COMMAND_SET &&
-           out->setting == SETTING_LR;
-}
-
 static void summarise(struct hub_summary *summary, const struct event *event) {
-    struct command command;
     const char *rule;
     if (event_rule(event, &rule))
         copy_text(summary->applied, sizeof summary->applied, rule);
@@ -58,8 +49,8 @@ static void summarise(struct hub_summary *summary, const struct event *event) {
         summary->towers = event->towers.to;
         break;
     case EVENT_COMMAND:
-        if (sets_rate(&event->command, &command))
-            summary->lr = command.value;
+        if (!wire_is_unknown(event->command.lr))
+            summary->lr = event->command.lr;
         break;
     case EVENT_REWIND:
         summary->step = event->rewind.to;

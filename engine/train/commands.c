@@ -353,6 +353,14 @@ static const struct {
     [COMMAND_RESTORE] = {apply_restore, false, true}, [COMMAND_IMAGES] = {apply_images, true, false},
 };
 
+/* What the next step takes, where the command set it or took the run back to another place. */
+static void tell_settings(const struct trainer *t, const struct command *c, struct event_command *e) {
+    if ((c->kind == COMMAND_SET && c->setting == SETTING_LR) || c->rewind)
+        e->lr = schedule_rate(&t->schedule, t->progress.images);
+    if (c->kind == COMMAND_TOWERS || (c->kind == COMMAND_SET && c->setting == SETTING_BATCH))
+        e->batch = settings_batch(&t->settings, t->settings.towers);
+}
+
 enum status trainer_command(struct trainer *t, const struct command *command, bool *refused) {
     STATUS_TRY(trainer_settle(t)); /* a command is applied between two steps */
     char reason[REASON_MAX] = "";
@@ -371,6 +379,8 @@ enum status trainer_command(struct trainer *t, const struct command *command, bo
     event.command.status = status == STATUS_OK ? "applied" : "refused";
     event.command.step = t->progress.steps;
     event.command.reason = *reason ? reason : NULL;
+    if (status == STATUS_OK)
+        tell_settings(t, command, &event.command);
     report_emit(t, &event, !(apply && table[command->kind].live_only));
     if (status == STATUS_OK && table[command->kind].records)
         t->record_next = true;

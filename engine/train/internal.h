@@ -7,8 +7,6 @@
 #include "engine/train/towers.h"
 #include "engine/train/trainer.h"
 
-enum { LAYERS_EVERY = 100, GOOD_EVERY = 100 };
-
 /* An asynchronous device times the steps TIMED_FIRST, TIMED_FIRST + TIMED_EVERY ...: it takes more launches.
  */
 enum { TIMED_FIRST = 5, TIMED_EVERY = 10 };

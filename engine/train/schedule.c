@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "engine/wire/event.h"
+
 enum { RECORD_ALL = 1000, RECORD_STEPS = 20000, RECORD_UNPLANNED = 50 };
 
 static int64_t periods(const struct schedule *schedule, int64_t images) {
@@ -44,4 +46,8 @@ bool recorded_by_count(int64_t step, int64_t planned, int64_t every) {
         return true;
     int64_t k = planned < 0 ? RECORD_UNPLANNED : planned / RECORD_STEPS + (planned % RECORD_STEPS != 0);
     return step % (k > 0 ? k : 1) == 0;
+}
+
+bool layers_by_count(int64_t step) {
+    return step == 1 || step % LAYERS_EVERY == 0;
 }

@@ -36,4 +36,8 @@ double average_decay(double limit, int64_t updates);
  * k = ceil(planned / 20,000); planned < 0: no end is planned, k = 50. every > 0: each `every`-th instead. */
 bool recorded_by_count(int64_t step, int64_t planned, int64_t every);
 
+/* Whether the layers are told with step `step` by count alone: with the first, and then each LAYERS_EVERY-th.
+ */
+bool layers_by_count(int64_t step);
+
 #endif

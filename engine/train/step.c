@@ -271,7 +271,7 @@ static enum status begin(struct trainer *t) {
         .images = t->batch->images,
         .lr = schedule_rate(&t->schedule, t->progress.images),
         .cosines = t->step_recorded || t->why,
-        .layers = step % LAYERS_EVERY == 0 || t->why,
+        .layers = layers_by_count(step) || t->why,
         .timed = t->info.asynchronous && step % TIMED_EVERY == TIMED_FIRST,
     };
     if (t->shared.stale) { /* before the pictures: the update has left the parameters in the caches */

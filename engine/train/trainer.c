@@ -251,7 +251,8 @@ static enum status after_step(struct trainer *t) {
 static bool told_at_once(const struct trainer *t) {
     const struct settings *s = &t->settings;
     int64_t step = trainer_steps(t);
-    return step % GOOD_EVERY == 0 || (s->eval_every > 0 && step % s->eval_every == 0) ||
+    return layers_by_count(step) || step % GOOD_EVERY == 0 ||
+           (s->eval_every > 0 && step % s->eval_every == 0) ||
            (s->checkpoint_every > 0 && step % s->checkpoint_every == 0) ||
            (t->single > 0 && t->single <= t->queued_count) || trainer_finished(t);
 }

@@ -21,6 +21,10 @@
 #define WIRE_UNKNOWN_INT INT64_MIN
 #define WHY_TOWERS       256 /* of a frozen step told one by one */
 
+/* Steps between two events of the layers (the first comes with step 1), and between two states that a rewind
+ * may go back to. */
+enum { LAYERS_EVERY = 100, GOOD_EVERY = 100 };
+
 double wire_unknown(void);
 bool wire_is_unknown(double value);
 
@@ -188,6 +192,8 @@ struct event_command {
     const char *status; /* pending (live only), applied, refused */
     int64_t step;
     const char *reason; /* why refused, or what applying it meant */
+    double lr;          /* of the next step, where applying it set it */
+    int64_t batch;      /* images of the next steps, where applying it set them */
 };
 
 struct event_towers {

@@ -213,6 +213,8 @@ static const struct field command_fields[] = {
     TEXT(event_command, status, 0, "pending (live only), applied, refused"),
     INTEGER(event_command, step, 0, "it took effect after this step"),
     TEXT(event_command, reason, 0, "why refused, or what applying it meant"),
+    DOUBLE(event_command, lr, 0, "learning rate of the next step, where it was set"),
+    INTEGER(event_command, batch, 0, "images of the next steps, where they were set"),
     END};
 
 static const struct field towers_fields[] = {
@@ -293,7 +295,7 @@ static const struct event_description descriptions[EVENT_KINDS] = {
          "The collection of losses of each tower: with the first step, after each change of towers or "
          "weight decay, and with each step while `why` is on."},
     [EVENT_LAYERS] = {"layers", false, layers_fields,
-                      "Each 100 steps, and with each step while `why` is on."},
+                      "With the first step and each 100th, and with each step while `why` is on."},
     [EVENT_PHASE] = {"phase", false, phase_fields, "Where a run that is stepped by phases stands."},
     [EVENT_WHY] = {"why", false, why_fields,
                    "A step's proof and alternatives. Where it is walked by phases the towers alone come "

@@ -63,7 +63,8 @@ struct run_state *state_new(void) {
     state->devices = memory->device_events;
     state->images = memory->image_events;
     state->best_precision = state->start_time = state->last_time = wire_unknown();
-    state->best_step = state->at_step = WIRE_UNKNOWN_INT;
+    state->best_step = state->at_step = state->batch = state->good_step = WIRE_UNKNOWN_INT;
+    state->lr = wire_unknown();
     show_curve(state);
     return state;
 }
@@ -449,6 +450,24 @@ static enum status start(struct run_state *state, const struct event *event) {
     return STATUS_OK;
 }
 
+/* What the next step takes: what the last one took, unless a command changed it since. */
+static void note_settings(struct run_state *state, const struct event *event) {
+    double lr = wire_unknown();
+    int64_t batch = WIRE_UNKNOWN_INT;
+    if (event->kind == EVENT_RUN_START) {
+        lr = event->run_start.lr;
+        batch = event->run_start.batch;
+    } else if (event->kind == EVENT_STEP && !state_late(state, event)) {
+        lr = event->step.lr;
+        batch = event->step.images;
+    } else if (event->kind == EVENT_COMMAND && text_is(event->command.status, "applied")) {
+        lr = event->command.lr;
+        batch = event->command.batch;
+    }
+    state->lr = wire_is_unknown(lr) ? state->lr : lr;
+    state->batch = batch == WIRE_UNKNOWN_INT ? state->batch : batch;
+}
+
 /* Where the run stands. */
 static void note_step(struct run_state *state, const struct event *event) {
     int64_t step = WIRE_UNKNOWN_INT;
@@ -482,6 +501,7 @@ static enum status fold(struct run_state *state, const struct event *event) {
     if (event->kind == EVENT_EVAL)
         fold_score(state, &event->eval);
     state_rule_fold(state, event);
+    note_settings(state, event);
     note_step(state, event);
     STATUS_TRY(mark(state, event));
     STATUS_TRY(keep_newest(state, event));

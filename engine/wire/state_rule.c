@@ -20,12 +20,36 @@ bool event_rule(const struct event *event, const char **rule) {
     return applies || text_begins(text, "why restore") || text_begins(text, "restore");
 }
 
-/* A live step that comes late says nothing of now. */
+/* A good state is kept at the start, before a wrong rule comes into force, and as the run trains on. */
+static void fold_good(struct run_state *state, const struct event *event) {
+    const char *rule;
+    if (event->kind == EVENT_RUN_START)
+        state->good_step =
+            event->run_start.resumed_from == WIRE_UNKNOWN_INT ? 0 : event->run_start.resumed_from;
+    else if (event->kind == EVENT_REWIND)
+        state->good_step = event->rewind.to;
+    else if (event->kind == EVENT_COMMAND && event_rule(event, &rule) && *rule && !*state->rule)
+        state->good_step = event->command.step;
+}
+
+bool state_rewind(const struct run_state *state, int64_t *to) {
+    int64_t at = state->at_step, last = at == WIRE_UNKNOWN_INT ? at : at - at % GOOD_EVERY;
+    *to = state->good_step;
+    if (*state->rule || state->good_step == WIRE_UNKNOWN_INT || last <= state->good_step)
+        return state->good_step != WIRE_UNKNOWN_INT;
+    *to = last; /* if its loss was good: the engine alone knows */
+    return false;
+}
+
+bool state_late(const struct run_state *state, const struct event *event) {
+    return event->kind == EVENT_STEP && event->seq == 0 && state->at_step != WIRE_UNKNOWN_INT &&
+           event->step.step <= state->at_step;
+}
+
 void state_rule_fold(struct run_state *state, const struct event *event) {
     const char *rule;
-    bool late = event->kind == EVENT_STEP && event->seq == 0 && state->at_step != WIRE_UNKNOWN_INT &&
-                event->step.step <= state->at_step;
-    if (!late && event_rule(event, &rule))
+    fold_good(state, event);
+    if (!state_late(state, event) && event_rule(event, &rule))
         snprintf(state->rule, sizeof state->rule, "%s", rule);
 }
 

@@ -62,9 +62,11 @@ static void commands_reach_the_trainer_and_are_answered(void **context) {
     assert_non_null(strstr(ctl.reason, "step 10"));
     /* what the next step will use, and not what was refused */
     event.command.text = "set lr 0.0625";
+    event.command.lr = 0.0625;
     hub_emit(h.hub, &event, false);
     struct event refused = event;
     refused.command.text = "set lr 3";
+    refused.command.lr = wire_unknown();
     refused.command.status = "refused";
     refused.command.reason = "too fast";
     hub_emit(h.hub, &refused, false);

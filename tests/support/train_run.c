@@ -137,6 +137,8 @@ static void keep(void *context, const struct event *event, bool recorded) {
     case EVENT_COMMAND:
         run->applied = !strcmp(event->command.status, "applied");
         keep_text(run->reason, sizeof run->reason, event->command.reason);
+        run->set_lr = event->command.lr;
+        run->set_batch = event->command.batch;
         break;
     case EVENT_ALARM:
         if (!strcmp(event->alarm.level, "info")) {

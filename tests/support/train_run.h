@@ -28,7 +28,9 @@ struct train_run {
     struct event_eval eval;
     bool applied;     /* the last command event */
     char reason[700]; /* its reason */
-    char alarm[700];  /* the last alarm of level warning or error */
+    double set_lr;    /* and what it says of the next step */
+    int64_t set_batch;
+    char alarm[700]; /* the last alarm of level warning or error */
     char alarm_tensor[80];
     char info[1500]; /* the last alarm of level info */
     int64_t alarm_step, alarm_tower, rewound_to;
@@ -38,7 +40,7 @@ struct train_run {
     char term_name[KEPT_TOWERS * 8][120];
     struct event_why why; /* the last; its alternatives are those below */
     struct event_alternative alternatives[16];
-    char phase[16]; /* the last phase event */
+    char phase[16];           /* the last phase event */
     struct event_image image; /* the first of the last images event; its pixels are not kept */
     int64_t image_count;
     struct event_layer layers[KEPT_LAYERS];

@@ -106,6 +106,7 @@ static void test_set(void **state) {
     assert_int_equal(run->counts[EVENT_LOSSES], 1);
     double decay = run->kept[0].step.weight_decay;
     assert_true(train_run_command(run, "set lr 0.5"));
+    assert_true(run->set_lr == 0.5 && run->set_batch == WIRE_UNKNOWN_INT);
     expect_words(run, "0.5 from step 2 and falls to 0.05 after 13992 more images");
     assert_true(train_run_command(run, "set momentum 0.5"));
     assert_true(train_run_command(run, "set clip-norm 0.001"));

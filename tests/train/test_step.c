@@ -263,10 +263,12 @@ static void test_layers(void **state) {
     (void)state;
     const char *const words[] = {"batch=8", "towers=2", "lr=0.01", NULL};
     struct train_run *run = train_run_open("ref64", mlp_text, 40, 20, words);
-    train_run_steps(run, 99);
-    assert_int_equal(run->counts[EVENT_LAYERS], 0);
     train_run_steps(run, 1);
     assert_int_equal(run->counts[EVENT_LAYERS], 1);
+    train_run_steps(run, 98);
+    assert_int_equal(run->counts[EVENT_LAYERS], 1);
+    train_run_steps(run, 1);
+    assert_int_equal(run->counts[EVENT_LAYERS], 2);
     assert_int_equal(run->layer_count, 3);
     assert_string_equal(run->layers[1].name, "two");
     size_t n = run->model->flat_count;

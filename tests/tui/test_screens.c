@@ -16,10 +16,11 @@ enum how {
     CRASHED = 4,
     WATCHING = 8,
     OF_A_RECORD = 16,
-    HELD = 32,   /* somebody else has control */
-    ASKED = 64,  /* somebody else asks for it */
-    QUIET = 128, /* the terminal is slow */
-    GUIDED = 256 /* in a lesson */
+    HELD = 32,      /* somebody else has control */
+    ASKED = 64,     /* somebody else asks for it */
+    QUIET = 128,    /* the terminal is slow */
+    GUIDED = 256,   /* in a lesson */
+    GUIDED_ON = 512 /* on its last page */
 };
 
 struct shot {
@@ -128,6 +129,8 @@ static const struct shot shots[] = {
     SHOT("why-clipped-120x40", 40, 120, PLAINLY, "2v", RUN, .frozen = "update", .clip_norm = 0.5),
     SHOT("why-80x18", 18, 80, PLAINLY, "2", RUN, .frozen = "average"),
     SHOT("why-apply-asks", 24, 80, PLAINLY, "2va", RUN, .frozen = "average"),
+    SHOT("why-rewind-asks", 24, 80, PLAINLY, "2R", RUN, .applied = "sum", .applied_after = 1200, .frozen = "update"),
+    SHOT("why-rewind-asks-of-a-right-one", 24, 80, PLAINLY, "2R", RUN, .frozen = "average"),
     SHOT("why-ascii", 24, 80, AS_ASCII, "2", RUN, .frozen = "average"),
     SHOT("why-40x12", 12, 40, PLAINLY, "2", RUN, .frozen = "average"),
     SHOT("why-of-a-record", 24, 80, OF_A_RECORD, "2b", RUN, .frozen = "update"),
@@ -156,6 +159,7 @@ static const struct shot shots[] = {
     SHOT("quiet-120x40", 40, 120, QUIET, "e:budget|", RUN),
     SHOT("guided-120x40", 40, 120, GUIDED, "", RUN),
     SHOT("guided-80x24", 24, 80, GUIDED, "", RUN),
+    SHOT("guided-to-the-end", 24, 80, GUIDED | GUIDED_ON, "n", RUN, .pause_at = 1240),
     SHOT("one-tower-120x40", 40, 120, PLAINLY, "", .towers = 1, .steps = 300),
     SHOT("10-towers-80x24", 24, 80, PLAINLY, "", .towers = 10, .steps = 300),
     SHOT("64-towers-200x50", 50, 200, PLAINLY, "", .towers = 64, .steps = 300),
@@ -217,11 +221,12 @@ static bool take_shot(const struct shot *shot) {
     struct app_options options = {.run = "quiet-harbor", .waiting = "the engine to start"};
     options.watch = (shot->how & WATCHING) != 0;
     options.replay = (shot->how & OF_A_RECORD) != 0;
-    static const struct guide guide = {
+    const struct guide guide = {
         .text = "Two towers share the parameters, but each has images of its own: look at the column of "
                 "cross-entropies. Their average, below the rule, is the loss of the whole batch.",
-        .part = 2,
-        .parts = 5};
+        .part = shot->how & GUIDED_ON ? 5 : 2,
+        .parts = 5,
+        .done = (shot->how & GUIDED_ON) != 0};
     options.guide = shot->how & GUIDED ? &guide : NULL;
     preferences_default(&options.preferences);
     keymap_default(&options.keymap);
@@ -238,7 +243,7 @@ static bool take_shot(const struct shot *shot) {
         tell_control(state, shot->how);
     app_quiet(app, (shot->how & QUIET) != 0);
     struct feed_status about = {
-        .replay = options.replay, .playing = true, .speed = 4, .at = 0.41, .seconds = 16, .all = 41};
+        .replay = options.replay, .playing = true, .speed = 4, .seconds = 16, .all = 41};
     app_about(app, &about);
     static const struct budget budget = {.bytes_per_second = 1234,
                                          .wall = {0.42, 1.71},

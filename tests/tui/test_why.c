@@ -308,7 +308,10 @@ static void asks(void **state) {
     check_keys("2bnn", "why on;phase next;");
     check_keys("2an", "why on;");
     check_keys("2ay", "why on;why apply unscoped;");
-    check_keys("2rR", "why on;why restore;why restore --rewind;");
+    check_keys("2r", "why on;why restore;");
+    check_keys("2R", "why on;"); /* what is lost is asked about */
+    check_keys("2Rn", "why on;");
+    check_keys("2Ry", "why on;why restore --rewind;");
     check_keys("n", "");
     check_keys("2od1n", "why on;why off;");
 }

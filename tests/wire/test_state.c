@@ -6,6 +6,7 @@
 #include "engine/base/clock.h"
 #include "engine/wire/curve.h"
 #include "engine/wire/state.h"
+#include "engine/wire/state_rule.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/events.h"
 
@@ -182,6 +183,81 @@ static struct event command(int64_t seq, const char *text, const char *status, i
     event.command.status = status;
     event.command.step = step;
     return event;
+}
+
+/* What a rewind goes back to is known after a start, a resume, a rewind and under a wrong rule. */
+static void where_a_rewind_goes(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    struct arena arena = {0};
+    int64_t to;
+    assert_false(state_rewind(state, &to));
+    assert_int_equal(to, WIRE_UNKNOWN_INT);
+    apply(state, run_start(1, WIRE_UNKNOWN_INT));
+    steps(state, 2, 1, 99, 2);
+    assert_true(state_rewind(state, &to) && to == 0);
+    steps(state, 101, 100, 130, 2);
+    assert_false(state_rewind(state, &to)); /* to 100, if its loss was good */
+    assert_int_equal(to, 100);
+    apply(state, command(132, "why apply sum", "refused", 130));
+    assert_false(state_rewind(state, &to));
+    apply(state, command(133, "why apply sum", "applied", 130));
+    struct event wrong = events_step(134, 250, 2, &arena);
+    wrong.step.applied = "sum";
+    apply(state, wrong);
+    apply(state, command(135, "why apply last", "applied", 250));
+    assert_true(state_rewind(state, &to) && to == 130);
+    struct event rewind = event_new(EVENT_REWIND);
+    rewind.seq = 136;
+    rewind.rewind.step = 250;
+    rewind.rewind.to = 130;
+    apply(state, rewind);
+    apply(state, command(137, "why restore --rewind", "applied", 130));
+    assert_true(state_rewind(state, &to) && to == 130);
+    steps(state, 138, 131, 210, 2);
+    assert_true(!state_rewind(state, &to) && to == 200);
+    apply(state, run_start(218, 205));
+    assert_true(state_rewind(state, &to) && to == 205);
+    state_free(state);
+    arena_free(&arena);
+}
+
+/* What the next step takes is told by the start, the last step, and commands since. */
+static void settings_of_the_next_step(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    struct arena arena = {0};
+    struct event start = run_start(1, WIRE_UNKNOWN_INT);
+    start.run_start.lr = 0.5;
+    start.run_start.batch = 64;
+    apply(state, start);
+    assert_true(state->lr == 0.5 && state->batch == 64);
+    struct event step = events_step(2, 1, 2, &arena);
+    step.step.lr = 0.25;
+    step.step.images = 32;
+    apply(state, step);
+    assert_true(state->lr == 0.25 && state->batch == 32);
+    struct event set = command(3, "set lr 0.125", "applied", 1); /* as older records tell it */
+    apply(state, set);
+    assert_true(state->lr == 0.25);
+    set.seq = 4;
+    set.command.lr = 0.125;
+    apply(state, set);
+    assert_true(state->lr == 0.125 && state->batch == 32);
+    set.seq = 5;
+    set.command.lr = 3;
+    set.command.status = "refused";
+    apply(state, set);
+    assert_true(state->lr == 0.125);
+    set = command(6, "set batch 96", "applied", 1);
+    set.command.batch = 96;
+    apply(state, set);
+    assert_true(state->lr == 0.125 && state->batch == 96);
+    step.seq = 0; /* a live step that comes late */
+    apply(state, step);
+    assert_true(state->lr == 0.125 && state->batch == 96);
+    state_free(state);
+    arena_free(&arena);
 }
 
 /* The rule in force changes with the command, not with the step after it; the curve knows every rule. */
@@ -508,6 +584,8 @@ int main(void) {
         cmocka_unit_test(steps_make_curves),
         cmocka_unit_test(seen_events_and_late_live_steps_change_nothing),
         cmocka_unit_test(a_resume_or_rewind_drops_what_lies_beyond),
+        cmocka_unit_test(where_a_rewind_goes),
+        cmocka_unit_test(settings_of_the_next_step),
         cmocka_unit_test(a_rewind_brings_back_the_step_before_the_wrong_rule),
         cmocka_unit_test(a_wrong_rule_comes_and_goes_with_its_command),
         cmocka_unit_test(many_wrong_rules_stay_bounded),
