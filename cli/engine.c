@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -140,7 +141,10 @@ static enum status open_new(struct engine *engine, const char *runs) {
     if (signals_asked())
         return status_fail(STATUS_INTERRUPTED, "interrupted before the run began; nothing was made");
     STATUS_TRY(run_folder_make(runs, engine->options.name, &engine->folder));
-    STATUS_TRY(take_lock(engine));
+    enum status status = take_lock(engine);
+    if (status != STATUS_OK)
+        (void)rmdir(engine->folder.path); /* it stays where another was quicker: that one's lock is in it */
+    STATUS_TRY(status);
     engine->folder_made = true; /* only who has its lock may take it away again */
     return run_folder_config(&engine->folder, trainer_settings(engine->session.trainer));
 }
@@ -167,7 +171,18 @@ static enum status open_hub(struct engine *engine) {
     return hub_open(&options, &engine->hub);
 }
 
+/* Else it would train, and only its first save would tell. */
+static enum status enough_descriptors(void) {
+    enum { NEEDED = 32 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= NEEDED)
+        return STATUS_OK;
+    return status_fail(STATUS_UNSUPPORTED, "a run may have %d files open here (ulimit -n), and needs %d",
+                       (int)limit.rlim_cur, NEEDED);
+}
+
 static enum status open_all(struct engine *engine) {
+    STATUS_TRY(enough_descriptors());
     const struct settings *given = &engine->options.settings;
     const char *runs = *given->runs ? given->runs : settings_find("runs")->fallback;
     if (*engine->options.script)

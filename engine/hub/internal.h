@@ -26,6 +26,7 @@ struct hub {
     pthread_t thread;
     int wake, command_fd; /* eventfd */
     int live_fd, listener;
+    int most_fds; /* clients' descriptors are below */
 
     /* emitting: any thread, under `lock` */
     pthread_mutex_t lock;

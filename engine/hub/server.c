@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -168,9 +170,20 @@ static void close_peer(struct hub *hub, int i) {
     peer_free(peer);
 }
 
-/* Make room for one more: a client that has not said who it is, or one that has not read for long. */
-static bool make_room(struct hub *hub, double now) {
-    if (hub->peer_count < HUB_PEERS)
+/* The first descriptor that is no client's: a save and the folder need some, however many clients come. */
+static int most_descriptors(void) {
+    enum { LEAST = 4, RESERVE = 32 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
+        return INT_MAX;
+    int all = (int)limit.rlim_cur, part = all / 8;
+    return all - (part < LEAST ? LEAST : part > RESERVE ? RESERVE : part);
+}
+
+/* Make room for one more, on this descriptor: a client that has not said who it is goes, or one that has not
+ * read for long. */
+static bool make_room(struct hub *hub, int fd, double now) {
+    if (hub->peer_count < HUB_PEERS && fd < hub->most_fds)
         return true;
     int worst = -1;
     for (int i = 0; i < hub->peer_count; i++) {
@@ -207,8 +220,9 @@ static void accept_one(struct hub *hub, int fd, double now) {
         refuse(hub, fd, why);
         return;
     }
-    if (!make_room(hub, now)) {
-        snprintf(why, sizeof why, "%d clients are attached already", HUB_PEERS);
+    if (!make_room(hub, fd, now)) {
+        snprintf(why, sizeof why, "%d clients are attached already%s", hub->peer_count,
+                 hub->peer_count < HUB_PEERS ? ", and this engine may open no more files (ulimit -n)" : "");
         refuse(hub, fd, why);
         return;
     }
@@ -428,6 +442,7 @@ enum status hub_open(const struct hub_options *options, struct hub **out) {
     if (!hub)
         return status_fail(STATUS_NO_MEMORY, "no memory for the hub");
     hub->options = *options;
+    hub->most_fds = most_descriptors();
     if (hub->options.control_seconds == 0)
         hub->options.control_seconds = HUB_CONTROL_SECONDS;
     hub->listener = hub->live_fd = hub->news_fd = -1;

@@ -160,7 +160,7 @@ enum status checkpoint_save(struct checkpoint_folder *folder, const struct snaps
     char name[64];
     int fd = open_folder(folder);
     if (fd < 0)
-        return status_fail(status_of_write(errno), "%s: can't make the folder: %s", folder->path,
+        return status_fail(status_of_write(errno), "%s: can't make or open the folder: %s", folder->path,
                            strerror(errno));
     snprintf(name, sizeof name, "%s%08lld%s", PREFIX, (long long)snapshot->progress.steps, SUFFIX);
     join(folder->path, name, folder->last, sizeof folder->last);

@@ -60,6 +60,9 @@ enum status live_folder_path(char *out, size_t size) {
     return STATUS_OK;
 }
 
+#define CANNOT_MAKE                                                                                          \
+    "%s: can't make this folder, where consoles find live runs: %s; XDG_STATE_HOME names another place"
+
 static enum status make_parents(const char *path) {
     char part[PATH_MAX];
     snprintf(part, sizeof part, "%s", path);
@@ -71,7 +74,7 @@ static enum status make_parents(const char *path) {
         if (mkdir(part, 0700) == 0)
             chmod(part, 0700); /* the umask may have taken bits */
         else if (errno != EEXIST)
-            return status_fail(STATUS_IO, "%s: can't make this folder: %s", part, strerror(errno));
+            return status_fail(STATUS_IO, CANNOT_MAKE, part, strerror(errno));
         *s = kept;
         if (!kept)
             return STATUS_OK;
@@ -89,7 +92,7 @@ static enum status open_own(int parent, const char *name, const char *shown, boo
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         if (errno == ENOENT && why)
-            return status_fail(STATUS_IO, "%s: can't make this folder: %s", shown, strerror(why));
+            return status_fail(STATUS_IO, CANNOT_MAKE, shown, strerror(why));
         if (errno == ENOENT)
             return status_fail(STATUS_NOT_FOUND, "%s: there is no such folder", shown);
         if (errno == ELOOP || errno == ENOTDIR)

@@ -104,7 +104,8 @@ static enum status busy(const char *folder) {
 static enum status take_file(int folder, const char *path, int *out) {
     int fd = openat(folder, LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
     if (fd < 0)
-        return status_fail(STATUS_IO, "%s/%s: %s", path, LOCK_FILE, strerror(errno));
+        return status_fail(STATUS_IO, "%s/%s: %s; who goes on with a run holds this file", path, LOCK_FILE,
+                           strerror(errno));
     if (set_lock(fd, F_WRLCK)) {
         *out = fd;
         return STATUS_OK;

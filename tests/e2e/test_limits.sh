@@ -41,6 +41,13 @@ case $BUILD in
     ;;
 esac
 
+# ---- few descriptors: refused before anything is made
+(ulimit -n 14 && train few --steps 5)
+rc=$?
+[ $rc = 1 ] && grep -q 'a run may have 14 files open here (ulimit -n), and needs 32' err && [ ! -e runs/few ] ||
+    fail "few descriptors: exit $rc: $(cat out err)"
+(ulimit -n 32 && train enough --steps 5) || fail "32 descriptors: exit $?: $(cat err)"
+
 # ---- the last state can't be saved and waiting is no help: it ends at once, and what was saved before stays
 train stays --steps 5 || fail "stays: $(cat err)"
 cp "$(checkpoint stays 5)" kept

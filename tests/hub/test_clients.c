@@ -1,8 +1,11 @@
 /* The hub's clients: commands, control, other versions, and those who mean harm: nobody holds up training. */
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine/base/clock.h"
@@ -233,6 +236,56 @@ static void the_number_of_clients_has_a_limit(void **context) {
     assert_non_null(hub_run_status(&h));
 }
 
+/* In a process of its own: as many consoles as the hub takes, until it refuses one; then it waits to be
+ * ended. */
+static void attach_many(const struct hub_run *run, int told) {
+    char line[4096];
+    bool refused = false;
+    for (int i = 0; i < 200 && !refused; i++) {
+        int fd = bad_connect(&run->run);
+        bad_greet(fd, WIRE_PROTOCOL, "console", false);
+        if (fd < 0 || !bad_line(fd, line, sizeof line, WATCH_SECONDS))
+            break;
+        refused = strstr(line, "ulimit -n");
+        bad_say(fd, "{\"command\":\"status\",\"id\":\"1\"}\n"); /* its answer: the greeting is read */
+        if (!refused && !bad_line(fd, line, sizeof line, WATCH_SECONDS))
+            break;
+    }
+    _exit(write(told, refused ? "x" : "-", 1) == 1 && pause() ? 0 : 1);
+}
+
+/* However many clients come: a checkpoint can still be written. */
+static void clients_leave_some_descriptors(void **context) {
+    (void)context;
+    enum { FILES = 100, NEEDED = 8 };
+    struct rlimit was, less;
+    int told[2], fds[NEEDED];
+    char how;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    less = was;
+    less.rlim_cur = FILES;
+    hub_run_stop(&h);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
+    hub_run_start(&h);
+    assert_int_equal(pipe(told), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_NOFILE, &was);
+        attach_many(&h, told[1]);
+    }
+    assert_true(pid > 0 && read(told[0], &how, 1) == 1 && how == 'x');
+    for (int i = 0; i < NEEDED; i++)
+        assert_true((fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0);
+    for (int i = 0; i < NEEDED; i++)
+        close(fds[i]);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    close(told[0]);
+    close(told[1]);
+    assert_non_null(hub_run_status(&h));
+}
+
 static void silent_and_babbling_clients_are_dropped(void **context) {
     (void)context;
     char line[4096];
@@ -308,6 +361,7 @@ int main(void) {
         TEST(control_comes_without_an_answer),
         TEST(bad_clients_do_no_harm),
         TEST(the_number_of_clients_has_a_limit),
+        TEST(clients_leave_some_descriptors),
         TEST(silent_and_babbling_clients_are_dropped),
         TEST(another_protocol_may_only_save_and_stop),
         TEST(a_client_says_what_to_do_about_another_version),
