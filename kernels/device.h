@@ -242,7 +242,9 @@ struct device_ops {
      * first GPU) took for what was queued since its last lap(), of the same step; a figure as read() gives
      * them, NaN where it can't be had. seconds NULL: a lap begins. */
     enum status (*lap)(struct device *, struct stream *, double *seconds);
-    void *(*extra)(struct device *, const char *name); /* optional (NULL): telemetry, collectives */
+    /* Optional (NULL): what a kind of device has beside the rest, by name ("gpus" of cuda/host/telemetry.h,
+     * "refusals" of cpu/cpu.h); NULL: not this one. */
+    void *(*extra)(struct device *, const char *name);
 };
 
 /* What the rest of the program holds: a table and an open device. */

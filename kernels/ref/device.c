@@ -102,11 +102,6 @@ static enum status device_poll(struct device *device) {
     return STATUS_OK;
 }
 
-static void *device_extra(struct device *device, const char *name) {
-    (void)device, (void)name;
-    return NULL;
-}
-
 const struct device_ops REF(device_ops) = {
     .api = DEVICE_API,
     .name = sizeof(real) == sizeof(double) ? "ref64" : "ref",
@@ -130,5 +125,4 @@ const struct device_ops REF(device_ops) = {
     .each = REF(each),
     .workers = REF(workers),
     .poll = device_poll,
-    .extra = device_extra,
 };

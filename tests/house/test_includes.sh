@@ -18,8 +18,7 @@ BEGIN {
     may["cli"] = "*"
     may["tui"] = "engine/wire engine/base"
     may["engine/hub"] = "engine/wire engine/base"
-    may["engine/train"] = "engine/model engine/collective datasets kernels engine/wire engine/base"
-    may["engine/collective"] = "kernels engine/base"
+    may["engine/train"] = "engine/model datasets kernels engine/wire engine/base"
     may["engine/model"] = "kernels engine/base"
     may["engine/wire"] = "engine/base"
     may["engine/base"] = ""
@@ -51,7 +50,8 @@ only() { # HEADER-PATTERN HOME-PATTERN
 }
 only 'ncurses|curses|term\.h' 'tui/term\.c'
 only 'cuda|cudnn|cublas|nccl' 'kernels/cuda/'
-only 'mpi\.h' 'engine/collective/'
+only 'ini\.h' 'engine/base/'
+only 'zlib\.h' 'datasets/'
 only 'oneapi/|dnnl' 'kernels/cpu/'
 only 'jansson' 'engine/wire/|engine/hub/'
 only 'omp\.h' 'kernels/cpu/'
