@@ -102,6 +102,11 @@ int command_engine(int argc, char **argv) {
         cli_fail(status);
         return EXIT_USAGE;
     }
+    if (engine->options.help) {
+        printf("`towerscope engine` is what `towerscope run` starts, with the same options; start runs by "
+               "that\n");
+        return EXIT_DONE;
+    }
     signals_catch(true);
     status = engine_open(engine);
     int code = status == STATUS_OK ? run(&process) : cli_fail(status);

@@ -7,6 +7,7 @@
 
 #include "engine/wire/record.h"
 #include "tui/palette.h"
+#include "tui/rune.h"
 
 enum { CELL_TENTHS = 84, LINE = 17, BASE = 13 }; /* a character's width in tenths of a unit, a row's height */
 
@@ -187,16 +188,16 @@ static void put_word(FILE *out, const struct look *look, const struct cell *cell
                      int count) {
     for (int from = 0, n; from < count; from += n) {
         uint32_t rune = cells[from].rune;
-        bool repeats = rune == 0x2500 || (rune > ' ' && rune < 0x7f);
+        bool repeats = rune == RUNE_LINE || (rune > ' ' && rune < 0x7f);
         for (n = 1; repeats && from + n < count; n++)
-            if (rune == 0x2500 ? cells[from + n].rune != rune
-                               : cells[from + n].rune <= ' ' || cells[from + n].rune >= 0x7f)
+            if (rune == RUNE_LINE ? cells[from + n].rune != rune
+                                  : cells[from + n].rune <= ' ' || cells[from + n].rune >= 0x7f)
                 break;
-        if (rune == 0x2500)
+        if (rune == RUNE_LINE)
             put_line(out, look, row, col + from, n, false);
-        else if (rune == 0x2502)
+        else if (rune == RUNE_VERTICAL)
             put_line(out, look, row, col + from, 1, true);
-        else if (rune >= 0x2800 && rune < 0x2900)
+        else if (rune >= RUNE_BRAILLE && rune < RUNE_BRAILLE_END)
             put_dots(out, look, rune, row, col + from);
         else if (rune)
             put_text(out, look, cells + from, row, col + from, n);

@@ -14,7 +14,7 @@ struct source;
 /* Open a regular file for reading. STATUS_NOT_FOUND when nothing is there; STATUS_IO with the true cause when
  * it can't be read (permission, broken link, a folder, a device); STATUS_BAD_INPUT for an empty file. */
 enum status source_open(const char *path, struct source **out);
-void source_close(struct source *source);
+void source_close(struct source *source); /* NULL is fine */
 
 /* Whether what is read comes out of gz. */
 bool source_compressed(const struct source *source);

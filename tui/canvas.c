@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/base/printable.h"
+#include "tui/rune.h"
 
 struct range {
     uint32_t first, last;
@@ -207,7 +208,7 @@ int canvas_text(struct canvas *canvas, int row, int col, int cols, enum style st
         used += w;
     }
     if (width > cols)
-        canvas_put(canvas, row, col + used++, 0x2026, style);
+        canvas_put(canvas, row, col + used++, RUNE_ELLIPSIS, style);
     return used;
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/base/memory.h"
 #include "tui/format.h"
+#include "tui/rune.h"
 
 struct hint {
     char keys[32];
@@ -259,6 +260,6 @@ void footer_record(const struct feed_status *about, struct canvas *canvas, struc
     double share = about->all > 0 ? about->seconds / about->all : 0;
     int done = (int)lround(share * (to - from));
     for (int i = 0; i < to - from; i++)
-        canvas_put(canvas, box.row, from + i, i < done ? 0x2501 : 0x2500,
+        canvas_put(canvas, box.row, from + i, i < done ? RUNE_HEAVY_LINE : RUNE_LINE,
                    i < done ? STYLE_PLAIN : STYLE_FAINT);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/base64.h"
+#include "tui/rune.h"
 
 enum { MOST_SIDE = 256, MOST_CHANNELS = 4 };
 
@@ -64,7 +65,7 @@ static void draw(struct canvas *canvas, struct box box, const struct pixels *p, 
                 int step = (int)lround((brightness(top) + brightness(bottom)) / 2 / 255 * 9);
                 canvas_put(canvas, box.row + r, box.col + c, (uint32_t)ramp[step], STYLE_PLAIN);
             } else {
-                canvas_put(canvas, box.row + r, box.col + c, 0x2580,
+                canvas_put(canvas, box.row + r, box.col + c, RUNE_UPPER_HALF,
                            style_tones(tone_of(top), tone_of(bottom)));
             }
         }

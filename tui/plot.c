@@ -7,6 +7,7 @@
 
 #include "tui/format.h"
 #include "tui/raster.h"
+#include "tui/rune.h"
 
 /* The strongest curve of a cell decides its colour. */
 enum { RANK_SAMPLES = 1, RANK_TOWER, RANK_MEAN, RANK_AVERAGE };
@@ -138,11 +139,11 @@ static void draw_misfits(struct canvas *canvas, const struct plot_layout *at, co
         const struct bucket *buckets = curves_series(plot->curves, series);
         for (int col = 0; col < at->area.cols * glyphs_across(canvas->glyphs); col++) {
             if (buckets[col].count > 0 && axis_place(values, (double)buckets[col].high) > 1.02)
-                mark(canvas, at, 0, col, 0x25b4, STYLE_WARNING);
+                mark(canvas, at, 0, col, RUNE_UP, STYLE_WARNING);
             if (buckets[col].bad > 0)
-                mark(canvas, at, 0, col, 0x00d7, STYLE_ALARM);
+                mark(canvas, at, 0, col, RUNE_CROSS, STYLE_ALARM);
             if (plot->log && buckets[col].negative > 0)
-                mark(canvas, at, at->area.rows - 1, col, 0x00d7, STYLE_WARNING);
+                mark(canvas, at, at->area.rows - 1, col, RUNE_CROSS, STYLE_WARNING);
         }
     }
 }
@@ -151,7 +152,7 @@ static void draw_value_axis(struct canvas *canvas, const struct plot_layout *at,
     struct box box = at->labels;
     int line = box.col + box.cols - 1;
     for (int row = 0; row < box.rows; row++)
-        canvas_put(canvas, box.row + row, line, 0x2502, STYLE_FAINT);
+        canvas_put(canvas, box.row + row, line, RUNE_VERTICAL, STYLE_FAINT);
     double ticks[TICKS];
     int count = axis_ticks(values, ticks, TICKS), last = -2;
     int decimals = values->log ? 0 : (int)fmax(0, -floor(log10(values->tick) + 1e-9));
@@ -167,7 +168,7 @@ static void draw_value_axis(struct canvas *canvas, const struct plot_layout *at,
         else
             snprintf(text, sizeof text, "%.*f", decimals, ticks[i]);
         canvas_text_right(canvas, box.row + row, line - 1, box.cols - 2, STYLE_FAINT, text);
-        canvas_put(canvas, box.row + row, line, 0x2524, STYLE_FAINT);
+        canvas_put(canvas, box.row + row, line, RUNE_BRANCH_LEFT, STYLE_FAINT);
     }
 }
 
@@ -210,7 +211,7 @@ static void draw_rule(struct canvas *canvas, const struct plot_layout *at, int f
     int across = glyphs_across(canvas->glyphs), row = at->steps.row;
     int first = at->area.col + from / across, last = at->area.col + to / across;
     int width = text_width(name), cols = last - first + 1;
-    canvas_fill(canvas, row, first, cols, 0x00d7, STYLE_WARNING);
+    canvas_fill(canvas, row, first, cols, RUNE_CROSS, STYLE_WARNING);
     if (width + 4 <= cols) { /* a cross at least on both sides */
         canvas_print(canvas, row, first + 1, width + 2, STYLE_WARNING, " %s ", name);
         return;
@@ -288,7 +289,7 @@ static void draw_marker(struct canvas *canvas, const struct plot_layout *at, str
     enum style style = marker_style(marker->kind);
     if (!is_free(taken, col, 1))
         return;
-    canvas_put(canvas, row, col, 0x25be, style);
+    canvas_put(canvas, row, col, RUNE_DOWN, style);
     take(taken, col, 1);
     if (marker->kind == MARKER_CHECKPOINT && taken->saved)
         return; /* the newest has the word, the others are known by it */
@@ -309,7 +310,7 @@ static void draw_marker(struct canvas *canvas, const struct plot_layout *at, str
     if (is_routine(marker->kind))
         return;
     for (int r = at->area.row; r < at->area.row + at->area.rows; r++)
-        canvas_put(canvas, r, col, 0x254e, style);
+        canvas_put(canvas, r, col, RUNE_DASHED_VERTICAL, style);
 }
 
 /* From the newest back: its text is the one that must be read. */
@@ -351,7 +352,7 @@ static void draw_cursor(struct canvas *canvas, const struct plot_layout *at, con
     int col = step_col(at, steps, step);
     for (int row = at->area.row; row < at->area.row + at->area.rows; row++)
         if (canvas->cells[row * canvas->cols + col].rune == ' ')
-            canvas_put(canvas, row, col, 0x2502, STYLE_KEY);
+            canvas_put(canvas, row, col, RUNE_VERTICAL, STYLE_KEY);
 }
 
 /* Bring the values' axis up to date: it stays as it is while the values are in it and fill at least half of

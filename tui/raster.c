@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tui/rune.h"
+
 int glyphs_across(enum glyphs glyphs) {
     return glyphs == GLYPHS_ASCII ? 1 : 2;
 }
@@ -71,7 +73,7 @@ static uint32_t rune_of(enum glyphs glyphs, unsigned dots) {
         return quarters[dots & 15];
     if (glyphs == GLYPHS_ASCII)
         return (uint32_t)ascii[dots & 7];
-    uint32_t rune = 0x2800;
+    uint32_t rune = RUNE_BRAILLE;
     for (int bit = 0; bit < 8; bit++)
         if (dots >> bit & 1)
             rune += braille[bit];

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "tui/rune.h"
+
 int scene_towers(const struct scene *scene) {
     if (scene->shown->have)
         return scene->shown->tower_count;
@@ -18,10 +20,10 @@ const char *scene_phase(const struct run_state *state, uint32_t *glyph, enum sty
         uint32_t glyph;
         enum style style;
     } phases[] = {
-        {"training", 0x25cf, STYLE_GOOD},  {"paused", 0x2016, STYLE_WARNING},
-        {"starting", 0x25cb, STYLE_PLAIN}, {"evaluating", 0x25cf, STYLE_PLAIN},
-        {"saving", 0x25cf, STYLE_PLAIN},   {"ended", 0x25a0, STYLE_PLAIN},
-        {"crashed", 0x00d7, STYLE_ALARM},  {"waiting", 0x25cb, STYLE_PLAIN},
+        {"training", RUNE_DISC, STYLE_GOOD},  {"paused", RUNE_PAUSE, STYLE_WARNING},
+        {"starting", RUNE_RING, STYLE_PLAIN}, {"evaluating", RUNE_DISC, STYLE_PLAIN},
+        {"saving", RUNE_DISC, STYLE_PLAIN},   {"ended", RUNE_SQUARE, STYLE_PLAIN},
+        {"crashed", RUNE_CROSS, STYLE_ALARM}, {"waiting", RUNE_RING, STYLE_PLAIN},
     };
     const char *phase = state->crashed  ? "crashed"
                         : state->ended  ? "ended"
@@ -33,12 +35,12 @@ const char *scene_phase(const struct run_state *state, uint32_t *glyph, enum sty
             *style = phases[i].style;
             return phase;
         }
-    *glyph = 0x25cb;
+    *glyph = RUNE_RING;
     *style = STYLE_PLAIN;
     return phase;
 }
 
 void scene_rule(struct canvas *canvas, struct box box) {
     if (box.rows > 0)
-        canvas_fill(canvas, box.row, box.col, box.cols, 0x2500, STYLE_FAINT);
+        canvas_fill(canvas, box.row, box.col, box.cols, RUNE_LINE, STYLE_FAINT);
 }

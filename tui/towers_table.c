@@ -6,6 +6,7 @@
 
 #include "tui/format.h"
 #include "tui/legend.h"
+#include "tui/rune.h"
 #include "tui/times.h"
 
 enum { COSINE_BAR = 8 }; /* cells of the cosine's bar */
@@ -63,8 +64,7 @@ static void draw_figures(const struct scene *scene, const struct towers_layout *
             continue;
         char text[FORMAT_SIZE];
         format_fixed(text, figures->value[c], span.cols, heads[c].decimals);
-        enum style figure = c == COLUMN_LOSS && style == STYLE_PLAIN ? STYLE_PLAIN : style;
-        canvas_text(scene->canvas, row, span.col, span.cols, figure_style(figures->value[c], figure), text);
+        canvas_text(scene->canvas, row, span.col, span.cols, figure_style(figures->value[c], style), text);
     }
 }
 
@@ -115,7 +115,8 @@ static void draw_cosine(const struct scene *scene, const struct towers_layout *a
         return;
     int halves = (int)lround(fmin(cosine, 1) * COSINE_BAR * 2);
     for (int i = 0; i < COSINE_BAR && halves > 0; i++, halves -= 2)
-        canvas_put(scene->canvas, row, span.col + i, halves >= 2 ? 0x2501 : 0x2578, hue);
+        canvas_put(scene->canvas, row, span.col + i, halves >= 2 ? RUNE_HEAVY_LINE : RUNE_HALF_HEAVY_LINE,
+                   hue);
 }
 
 /* ---- time: one bar a tower, all to the scale of the step */
@@ -130,9 +131,11 @@ enum {
 };
 
 static const struct legend_part parts[PARTS] = {
-    {0x2550, 'l', STYLE_PLAIN, "load", "load"},     {0x2501, 'f', STYLE_PLAIN, "forward", "fwd"},
-    {0x2500, 'b', STYLE_PLAIN, "backward", "back"}, {0x254c, 'w', STYLE_FAINT, "wait", "wait"},
-    {0x00b7, 'a', STYLE_FAINT, "average", "avg"},
+    {RUNE_DOUBLE_LINE, 'l', STYLE_PLAIN, "load", "load"},
+    {RUNE_HEAVY_LINE, 'f', STYLE_PLAIN, "forward", "fwd"},
+    {RUNE_LINE, 'b', STYLE_PLAIN, "backward", "back"},
+    {RUNE_DASHES, 'w', STYLE_FAINT, "wait", "wait"},
+    {RUNE_DOT, 'a', STYLE_FAINT, "average", "avg"},
 };
 
 static void draw_time(const struct scene *scene, struct column_span span, int row,
@@ -169,7 +172,7 @@ static void draw_tower(const struct scene *scene, const struct towers_table *tab
     struct column_span name = at->columns[COLUMN_TOWER], worker = at->columns[COLUMN_WORKER];
     bool named = tower == table->selected;
     if (name.cols > 0) {
-        canvas_put(canvas, row, name.col, 0x258d, hue);
+        canvas_put(canvas, row, name.col, RUNE_LEFT_BAR, hue);
         char text[FORMAT_SIZE];
         int digits = table->digits, lead = digits < 3 ? 2 : 1;
         snprintf(text, sizeof text, "%*d", digits, tower);
@@ -313,7 +316,7 @@ static void draw_average(const struct scene *scene, const struct towers_layout *
     double right = step->cross_entropy + step->weight_decay;
     if (scene->shown->have && step->applied && decay.cols > 0 && loss.col > decay.col + decay.cols + 1 &&
         fabs(step->loss - right) > 1e-3 * fabs(right)) /* what a wrong rule prints need not be the sum */
-        canvas_put(canvas, row, decay.col + decay.cols + 1, 0x2260, STYLE_WARNING);
+        canvas_put(canvas, row, decay.col + decay.cols + 1, RUNE_UNEQUAL, STYLE_WARNING);
     struct column_span cosine = at->columns[COLUMN_COSINE];
     if (at->cosine_bar && scene->shown->have && isfinite(step->grad_norm_mean)) {
         char mean[FORMAT_SIZE];
@@ -331,7 +334,7 @@ static void draw_sum_rule(const struct scene *scene, const struct towers_table *
     struct column_span time = at->columns[COLUMN_TIME];
     int row = at->sum_rule.row, from = at->columns[COLUMN_TOWER].col;
     int to = time.cols > 0 ? time.col - 2 : at->sum_rule.cols - from;
-    canvas_fill(scene->canvas, row, from, to - from, 0x2500, STYLE_FAINT);
+    canvas_fill(scene->canvas, row, from, to - from, RUNE_LINE, STYLE_FAINT);
     if (at->range_row || table->count <= at->scrolling || at->scrolling <= 0)
         return;
     const char *pinned = at->pinned ? ", \u25b4 highest and \u25be lowest loss of the others " : " ";

@@ -7,6 +7,7 @@
 #include "engine/base/memory.h"
 #include "tui/format.h"
 #include "tui/legend.h"
+#include "tui/rune.h"
 #include "tui/times.h"
 
 bool devices_view_act(struct devices_view *view, enum action action) {
@@ -129,10 +130,12 @@ static int draw_devices(const struct scene *scene, struct box box) {
 
 /* ---- the timeline */
 
-static const struct legend_part parts[TIMES_PARTS] = {
-    {0x2591, 'l', STYLE_PLAIN, "load", "load"},     {0x2592, 'f', STYLE_PLAIN, "forward", "fwd"},
-    {0x2588, 'b', STYLE_PLAIN, "backward", "back"}, {0x00b7, '.', STYLE_FAINT, "wait", "wait"},
-    {0x2593, 'a', STYLE_STRONG, "average", "avg"},  {0x2550, 'u', STYLE_STRONG, "update", "upd"}};
+static const struct legend_part parts[TIMES_PARTS] = {{RUNE_LIGHT_SHADE, 'l', STYLE_PLAIN, "load", "load"},
+                                                      {RUNE_MEDIUM_SHADE, 'f', STYLE_PLAIN, "forward", "fwd"},
+                                                      {RUNE_BLOCK, 'b', STYLE_PLAIN, "backward", "back"},
+                                                      {RUNE_DOT, '.', STYLE_FAINT, "wait", "wait"},
+                                                      {RUNE_DARK_SHADE, 'a', STYLE_STRONG, "average", "avg"},
+                                                      {RUNE_DOUBLE_LINE, 'u', STYLE_STRONG, "update", "upd"}};
 
 static void part_at(struct canvas *canvas, int row, int col, int part, enum style hue) {
     legend_put(canvas, row, col, &parts[part], parts[part].style == STYLE_PLAIN ? hue : parts[part].style);

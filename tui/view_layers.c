@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/format.h"
+#include "tui/rune.h"
 
 bool layers_view_act(struct layers_view *view, enum action action) {
     if (action != ACTION_UP && action != ACTION_DOWN && action != ACTION_HOME)
@@ -51,7 +52,8 @@ static void draw_past(struct canvas *canvas, int row, int col, int cols, const f
         uint32_t rune = '?'; /* not finite */
         if (isfinite(past[i])) {
             int level = high > low ? (int)lroundf((past[i] - low) / (high - low) * 7) : 3;
-            rune = canvas->glyphs == GLYPHS_ASCII ? (uint32_t)ascii[level] : 0x2581u + (uint32_t)level;
+            rune = canvas->glyphs == GLYPHS_ASCII ? (uint32_t)ascii[level]
+                                                  : RUNE_LOWEST_EIGHTH + (uint32_t)level;
         }
         canvas_put(canvas, row, col + i - from, rune, rune == '?' ? STYLE_ALARM : STYLE_PLAIN);
     }
@@ -99,7 +101,7 @@ static void draw_wrong(struct canvas *canvas, int row, int left, int col, int co
     bool any = false;
     for (int i = from; i < view->count; i++)
         if (view->wrong[i]) {
-            canvas_put(canvas, row, col + i - from, 0x00d7, STYLE_WARNING);
+            canvas_put(canvas, row, col + i - from, RUNE_CROSS, STYLE_WARNING);
             any = true;
         }
     if (any)

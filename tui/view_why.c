@@ -6,6 +6,7 @@
 
 #include "engine/wire/state_rule.h"
 #include "tui/format.h"
+#include "tui/rune.h"
 #include "tui/waiting.h"
 #include "tui/why_draw.h"
 
@@ -211,7 +212,7 @@ static void draw_phases(const struct scene *scene, struct box box, const struct 
     for (int i = 0; i < WHY_PHASES; i++) {
         bool here = !step->moving && i == (int)phase, done = i <= (int)step->reached;
         if (i > 0) {
-            canvas_fill(canvas, box.row, col, gap, 0x2500, STYLE_FAINT);
+            canvas_fill(canvas, box.row, col, gap, RUNE_LINE, STYLE_FAINT);
             col += gap;
         }
         snprintf(text, sizeof text, here ? "\u2590%s\u258c" : " %s ", why_phase_name((enum why_phase)i));

@@ -6,6 +6,7 @@
 
 #include "tui/format.h"
 #include "tui/picture.h"
+#include "tui/rune.h"
 
 static enum style hue_of(int tower) {
     return (enum style)(STYLE_TOWER + tower % TOWER_HUES);
@@ -106,8 +107,8 @@ static void draw_term(const struct scene *scene, const struct why_picture *p, in
         canvas_text_right(canvas, row, end, value_cols, style, value);
     }
     if (lit) {
-        canvas_put(canvas, row, span.col, 0x2590, hue_of(r->tower));
-        canvas_put(canvas, row, end, 0x258c, hue_of(r->tower));
+        canvas_put(canvas, row, span.col, RUNE_RIGHT_HALF, hue_of(r->tower));
+        canvas_put(canvas, row, end, RUNE_LEFT_HALF, hue_of(r->tower));
     }
 }
 
@@ -117,7 +118,7 @@ static void draw_shard(const struct scene *scene, const struct why_picture *p, i
     struct canvas *canvas = scene->canvas;
     if (span.cols <= 0 || !r->first)
         return;
-    canvas_put(canvas, row, span.col, 0x258d, hue_of(r->tower));
+    canvas_put(canvas, row, span.col, RUNE_LEFT_BAR, hue_of(r->tower));
     char text[96], count[FORMAT_SIZE];
     int64_t images = 0;
     for (int k = r->tower; k <= r->last && images != WIRE_UNKNOWN_INT; k++) {
@@ -189,13 +190,13 @@ static void draw_bracket(const struct scene *scene, const struct why_picture *p,
     enum style style = beyond(p, WHY_AVERAGE) ? STYLE_PLAIN : STYLE_FAINT;
     for (int row = from; row <= to && from < to; row++)
         canvas_put(scene->canvas, row, col,
-                   row == from     ? 0x2510u
-                   : row == to     ? 0x2518u
-                   : row == middle ? 0x251cu
-                                   : 0x2502u,
+                   row == from     ? RUNE_TOP_RIGHT
+                   : row == to     ? RUNE_BOTTOM_RIGHT
+                   : row == middle ? RUNE_BRANCH_RIGHT
+                                   : RUNE_VERTICAL,
                    style);
-    canvas_put(scene->canvas, middle, col + 1, 0x2500, style);
-    canvas_put(scene->canvas, middle, col + 2, 0x25b8, style);
+    canvas_put(scene->canvas, middle, col + 1, RUNE_LINE, style);
+    canvas_put(scene->canvas, middle, col + 2, RUNE_RIGHT, style);
 }
 
 static const struct event_alternative *alternative(const struct why_picture *p, const char *name) {

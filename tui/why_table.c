@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/format.h"
+#include "tui/rune.h"
 
 int why_paragraph(struct canvas *canvas, struct box box, enum style style, const char *text) {
     int row = 0;
@@ -168,7 +169,7 @@ static void draw_row(const struct scene *scene, const struct why_picture *p, con
     enum style style = on ? STYLE_WARNING : a.identical ? STYLE_FAINT : STYLE_PLAIN;
     char text[FORMAT_SIZE + 8], words[256];
     if (selected)
-        canvas_put(canvas, row, c->name.col - 2, 0x25b8, STYLE_STRONG);
+        canvas_put(canvas, row, c->name.col - 2, RUNE_RIGHT, STYLE_STRONG);
     canvas_text(canvas, row, c->name.col, c->name.cols, selected ? STYLE_SELECTED : style, a.name);
     format_fixed(text, a.printed_loss, c->prints.cols, 4);
     put_right(canvas, c->prints, row, style, text);

@@ -36,7 +36,10 @@ struct random {
     int left;
 };
 
+/* The stream from its first number on. */
 struct random random_begin(uint64_t seed, enum random_purpose purpose, uint64_t index);
+
+/* All 32 bits uniform. */
 uint32_t random_u32(struct random *r);
 /* Uniform in [0, 1): 24 bits as float, 53 as double. */
 float random_float(struct random *r);

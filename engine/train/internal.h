@@ -125,10 +125,9 @@ struct trainer {
     struct queued_step queued[DEVICE_MARKS]; /* [queued_count], each behind a mark of the device; all other
                                                 counters and figures are those before the first of them */
     int queued_count;
-    double queued_norm2; /* the average's |.|^2 of the one whose mark was reached last */
-    double settled;      /* when that was, on the clock */
-    double average_lap,
-        update_lap; /* seconds by the device's clock, of the last step that was timed; or NaN */
+    double queued_norm2;            /* the average's |.|^2 of the one whose mark was reached last */
+    double settled;                 /* when that was, on the clock */
+    double average_lap, update_lap; /* seconds by the device's clock, of the last timed step; or NaN */
     struct fault fault;
     struct evaluation evaluation;
     struct report report;
@@ -262,8 +261,13 @@ bool trainer_has_non_finite(struct trainer *t, struct span values, size_t count)
 
 /* ---- faults.c: what is not finite, and where. STATUS_NON_FINITE fills t->fault. */
 
+/* After the losses: the first tower whose loss is not finite, and the earliest tensor that shows it. */
 enum status fault_losses(struct trainer *t);
+
+/* After the average: the first tower whose gradient is not finite, or the average itself. */
 enum status fault_gradients(struct trainer *t, double average_norm2);
+
+/* After the update: the first parameter, or change of one, that is not finite. */
 enum status fault_parameters(struct trainer *t);
 
 /* ---- wrong.c: a wrong rule in force */
@@ -325,6 +329,7 @@ enum status images_report(struct trainer *t, int64_t k, int64_t first);
 
 /* ---- evaluate.c */
 
+/* Plan and allocate what evaluations need, so that none fails for want of memory later. */
 enum status evaluation_open(struct trainer *t);
 void evaluation_close(struct trainer *t);
 
@@ -339,8 +344,11 @@ void resume_report(struct trainer *t);
 
 /* ---- good.c */
 
+/* Memory for a copy of what all towers share, which is there by now. */
 enum status good_open(struct trainer *t);
 void good_close(struct trainer *t);
+
+/* What is now becomes the last good state. */
 enum status good_take(struct trainer *t);
 
 /* Back to the last good state and pause: alarm, rewind, state. */
@@ -356,6 +364,8 @@ enum status good_lost(struct trainer *t);
 enum status report_room(struct trainer *t, const struct towers *towers);
 void report_close(struct trainer *t);
 
+/* Emit an event about the trainer as it is: of the step that was just done, or (report_losses, report_phase)
+ * of the one at hand. report_sizes() is an alarm of level info. tower -1 and tensor NULL: of none. */
 void report_run_start(struct trainer *t);
 void report_sizes(struct trainer *t);
 void report_step(struct trainer *t, bool recorded);
@@ -365,6 +375,8 @@ void report_layers(struct trainer *t);
 void report_state(struct trainer *t, const char *state);
 void report_alarm(struct trainer *t, const char *level, int64_t step, int64_t tower, const char *tensor,
                   const char *text);
+
+/* Hand an event to the sink; `recorded`: it is part of the record. */
 void report_emit(struct trainer *t, const struct event *event, bool recorded);
 
 #endif

@@ -25,6 +25,8 @@
  * may go back to. */
 enum { LAYERS_EVERY = 100, GOOD_EVERY = 100 };
 
+/* The NaN that stands for a number nobody knows, and whether a value is that one: any other NaN is a value
+ * that is known and not finite. */
 double wire_unknown(void);
 bool wire_is_unknown(double value);
 

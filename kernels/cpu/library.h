@@ -12,6 +12,7 @@ struct library_threads {
     int (*get)(void);
 };
 
+/* Look among the libraries that are loaded. */
 struct library_threads library_threads_find(void);
 
 /* From here on libraries use one thread when called from this thread; returns what library_leave() wants. */

@@ -17,6 +17,7 @@ struct onednn {
     dnnl_stream_t *streams; /* one per thread */
 };
 
+/* oneDNN's engine on the processor, with a stream for each thread of a pool of `threads`. */
 enum status onednn_open(int threads, struct onednn **out);
 void onednn_close(struct onednn *onednn); /* NULL is fine */
 
@@ -44,9 +45,11 @@ struct onednn_call {
 enum status onednn_call_new(const struct onednn *onednn, const void *description, dnnl_primitive_desc_t hint,
                             const int *names, int count, struct onednn_call *out,
                             dnnl_primitive_desc_t *keep);
+
+/* The same for bringing one layout into another: arguments DNNL_ARG_FROM, DNNL_ARG_TO. */
 enum status onednn_reorder_new(const struct onednn *onednn, const dnnl_memory_desc_t *from,
                                const dnnl_memory_desc_t *to, struct onednn_call *out);
-void onednn_call_free(struct onednn_call *call);
+void onednn_call_free(struct onednn_call *call); /* one that was not made is fine */
 
 /* data[i] belongs to names[i]. scratchpad: call->scratchpad_bytes, 64-byte aligned. */
 enum status onednn_call_run(const struct onednn_call *call, int thread, void *const *data, void *scratchpad);

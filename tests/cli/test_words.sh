@@ -36,6 +36,7 @@ for words in run 'data order' ls; do
     "$TOWERSCOPE" $words --help >wanted && "$TOWERSCOPE" help $words | cmp -s wanted - || fail "help $words"
 done
 expect 2 'no command "trian"; the nearest is train' help trian
+expect 0 'is what `towerscope run` starts' engine --help
 
 # ---- options are read alike everywhere: behind a blank or a =, and none of them after --
 for words in ls attach replay diff 'data show' 'data check'; do
