@@ -56,7 +56,8 @@ static enum status plan_towers(struct bench_step *b) {
         for (int i = 0; i < k && !tower->net; i++)
             if (b->towers[i].images == tower->images)
                 tower->net = b->towers[i].net;
-        struct net_options options = {.images = (int)tower->images, .training = true};
+        struct net_options options = {
+            .images = (int)tower->images, .lanes = net_lanes_for(b->device, b->count), .training = true};
         if (!tower->net)
             STATUS_TRY(net_plan(b->model, b->device, &options, &tower->net));
     }
@@ -196,17 +197,14 @@ static enum status run_tower(void *context, int k, int worker, struct stream *st
     double start = clock_seconds();
     if (!b->loaders)
         STATUS_TRY(load_images(b, t, 0, t->images, stream));
-    STATUS_TRY(net_forward(t->net, stream, &t->memory, b->values, b->prepared, b->scratch[worker]));
-    double forward = clock_seconds();
-    STATUS_TRY(net_loss(t->net, stream, &t->memory, b->labels + first));
-    STATUS_TRY(
-        ops->read(b->device.device, stream, b->losses + first, net_losses(t->net, &t->memory), images));
-    double loss = clock_seconds();
-    STATUS_TRY(net_backward(t->net, stream, &t->memory, b->values, b->prepared, b->scratch[worker]));
-    t->seconds[BENCH_FORWARD] = forward - start;
-    t->seconds[BENCH_LOSS] = loss - forward;
-    t->seconds[BENCH_BACKWARD] = clock_seconds() - loss;
-    return STATUS_OK;
+    double loaded = clock_seconds();
+    struct net_seconds seconds;
+    STATUS_TRY(net_step(t->net, stream, &t->memory, b->values, b->prepared, b->scratch[worker],
+                        b->labels + first, &seconds));
+    t->seconds[BENCH_FORWARD] = loaded - start + seconds.forward;
+    t->seconds[BENCH_LOSS] = seconds.loss;
+    t->seconds[BENCH_BACKWARD] = seconds.backward;
+    return ops->read(b->device.device, stream, b->losses + first, net_losses(t->net, &t->memory), images);
 }
 
 static enum status average(struct bench_step *b) {

@@ -141,17 +141,19 @@ static void print_groups(const struct model *model, const struct net *net) {
            (long long)model->parameter_total);
 }
 
-static enum status print_shard(const struct model *model, struct device_handle device, int images,
+static enum status print_shard(const struct model *model, struct device_handle device, int images, int lanes,
                                bool training) {
-    struct net_options options = {.images = images, .training = training};
+    struct net_options options = {.images = images, .lanes = lanes, .training = training};
     struct net *net;
     STATUS_TRY(net_plan(model, device, &options, &net));
     struct net_sizes sizes = net_sizes(net);
     char arena[32], gradient[32], scratch[32], prepared[32];
     if (training)
         print_groups(model, net);
-    printf("  %s, %d images: activations %s", training ? "tower" : "evaluation", images,
-           memory_words(sizes.arena_bytes, arena));
+    printf("  %s, %d images", training ? "tower" : "evaluation", images);
+    if (net_lanes(net) > 1)
+        printf(" in %d lanes (saved and scratch: of one)", net_lanes(net));
+    printf(": activations %s", memory_words(sizes.arena_bytes, arena));
     if (training)
         printf(", gradient %s", memory_words(sizes.gradient_bytes, gradient));
     printf("; each worker %s; derived from the parameters %s\n", memory_words(sizes.scratch_bytes, scratch),
@@ -175,8 +177,9 @@ static enum status print_model(const struct plan_options *o, struct session *s) 
     STATUS_TRY(s->device.ops->describe(s->device.device, &info));
     printf("%s on %s, images of %s; %lld towers share %lld images\n", s->model->name, info.name,
            s->data->name, (long long)complete.towers, (long long)batch);
-    STATUS_TRY(print_shard(s->model, s->device, (int)images, true));
-    return print_shard(s->model, s->device, 100, false);
+    STATUS_TRY(
+        print_shard(s->model, s->device, (int)images, net_lanes_for(s->device, (int)complete.towers), true));
+    return print_shard(s->model, s->device, 100, 1, false);
 }
 
 /* ---- */

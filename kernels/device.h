@@ -29,7 +29,7 @@
 
 #include "kernels/op.h"
 
-#define DEVICE_API       7 /* raised when this table changes; a plugin with another number is refused */
+#define DEVICE_API       8 /* raised when this table changes; a plugin with another number is refused */
 #define PLAN_MAX_OPS     8
 #define DEVICE_GROUP_MAX 16   /* GPUs of one open device */
 #define DEVICE_MARKS     2    /* open ones, at most */
@@ -78,6 +78,7 @@ struct plan_request {
     bool training;       /* false: forward only, nothing is saved */
     bool input_gradient; /* false for the first layer: dx is not wanted */
     bool reaches_end;    /* the last of these operations gives the logits */
+    bool alone;          /* it runs on streams of one thread only: no room for more is needed */
     const char *force;   /* name of an implementation, or NULL: the device chooses */
 };
 
@@ -209,14 +210,22 @@ struct device_ops {
     enum status (*forward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*backward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*loss)(struct stream *, const struct loss_args *);
-    /* Look at `count` values, of the type that write() has for them; *out is given to the host as read() does.
-     * NULL where the host reads the memory itself. */
+    /* Look at `count` values, of the type that write() has for them; *out is given to the host as read()
+     * does. NULL where the host reads the memory itself. */
     enum status (*measure)(struct device *, struct stream *, struct span values, size_t count,
                            enum measure what, int64_t *out);
     /* Optional (NULL: call the work). Do the work, which queues operations of plans and the loss on the
      * stream and nothing else: the same ones for the same key, on the same memory. A GPU may keep a graph of
      * them. */
     enum status (*repeat)(struct stream *, const struct repeat *, repeat_work *work, void *context);
+    /* Devices whose streams may have several threads, else NULL. lanes() calls work(context, lane, stream)
+     * for lane 0 .. count - 1, lane l always on the same thread of the stream's team, with a stream of that
+     * thread alone; it returns when all returned, the failure of the lowest lane is the result. gather() is
+     * for what they made apart: `count` arrays of reals, one every `apart` bytes of `all`, which ends with
+     * the last one; all others are added to the first, in order. */
+    enum status (*lanes)(struct stream *, int count,
+                         enum status (*work)(void *context, int lane, struct stream *), void *context);
+    enum status (*gather)(struct device *, struct stream *, struct span all, int count, size_t apart);
     /* These two use the whole device; on a synchronous one no stream of it may be at work. A call with the
      * shared parameters works on every GPU; one with a tower's own (see buffer_new) on that tower's. */
     enum status (*combine)(struct device *, const struct combine_args *);
@@ -238,9 +247,9 @@ struct device_ops {
      * one, which is gone when it said STATUS_OK. poll() closes all of them. */
     enum status (*mark)(struct device *);
     enum status (*reached)(struct device *);
-    /* Asynchronous devices, else NULL: how long the stream (NULL: what all of a group's streams wait for, on its
-     * first GPU) took for what was queued since its last lap(), of the same step; a figure as read() gives
-     * them, NaN where it can't be had. seconds NULL: a lap begins. */
+    /* Asynchronous devices, else NULL: how long the stream (NULL: what all of a group's streams wait for, on
+     * its first GPU) took for what was queued since its last lap(), of the same step; a figure as read()
+     * gives them, NaN where it can't be had. seconds NULL: a lap begins. */
     enum status (*lap)(struct device *, struct stream *, double *seconds);
     /* Optional (NULL): what a kind of device has beside the rest, by name ("gpus" of cuda/host/telemetry.h,
      * "refusals" of cpu/cpu.h); NULL: not this one. */

@@ -1,3 +1,4 @@
+#include "engine/base/clock.h"
 #include "engine/model/net_impl.h"
 
 /* ---- places */
@@ -8,40 +9,57 @@ static struct span part(struct span whole, size_t offset, size_t bytes) {
     return (struct span){(char *)whole.data + offset, bytes};
 }
 
-static struct span in_arena(const struct net_memory *memory, const struct place *place) {
+static struct span common(const struct net_memory *memory, const struct place *place) {
     return part(memory->arena, place->offset, place->bytes);
 }
 
+/* A lane's images of what all have in common. */
+static struct span common_part(const struct net *net, const struct net_memory *memory,
+                               const struct lane *lane, const struct place *place) {
+    size_t image = place->bytes / (size_t)net->images;
+    return part(memory->arena, place->offset + (size_t)lane->first * image,
+                (size_t)lane->plan->images * image);
+}
+
+static struct span own(const struct net_memory *memory, const struct lane *lane, const struct place *place) {
+    return part(memory->arena, lane->offset + place->offset, place->bytes);
+}
+
 struct span net_input(const struct net *net, const struct net_memory *memory) {
-    return in_arena(memory, &net->input);
+    return common(memory, &net->input);
 }
 
 struct span net_logits(const struct net *net, const struct net_memory *memory) {
-    return in_arena(memory, &net->groups[net->group_count - 1].y);
+    return common(memory, &net->logits);
 }
 
 struct span net_losses(const struct net *net, const struct net_memory *memory) {
-    return in_arena(memory, &net->losses);
+    return common(memory, &net->losses);
 }
 
 struct span net_probabilities(const struct net *net, const struct net_memory *memory) {
-    return in_arena(memory, &net->probabilities);
+    return common(memory, &net->probabilities);
 }
 
-struct span net_activation(const struct net *net, const struct net_memory *memory, int layer) {
+struct span net_activation(const struct net *net, const struct net_memory *memory, int layer, int lane) {
     const struct model_layer *l = &net->model->layers[layer];
+    const struct lane *of = &net->lanes[lane];
     for (int g = 0; g < net->group_count; g++) {
-        const struct group *group = &net->groups[g];
-        if (group->first_op + group->info.taken == l->first_op + l->op_count &&
-            group->y.last > net->group_count) /* still in use after the loss */
-            return in_arena(memory, &group->y);
+        const struct group *group = &of->plan->groups[g];
+        if (group->first_op + group->info.taken != l->first_op + l->op_count)
+            continue;
+        if (g + 1 == net->group_count)
+            return common_part(net, memory, of, &net->logits);
+        if (group->y.last > net->group_count) /* still in use after the loss */
+            return own(memory, of, &group->y);
     }
     return (struct span){NULL, 0};
 }
 
-size_t net_activation_count(const struct net *net, int layer) {
+size_t net_activation_count(const struct net *net, int layer, int lane) {
     const struct model_layer *l = &net->model->layers[layer];
-    return (size_t)net->images * shape_size(net->model->ops[l->first_op + l->op_count - 1].out);
+    return (size_t)net->lanes[lane].plan->images *
+           shape_size(net->model->ops[l->first_op + l->op_count - 1].out);
 }
 
 /* ---- running */
@@ -83,7 +101,7 @@ enum status net_prepare(const struct net *net, struct stream *stream, struct spa
     STATUS_TRY(enough("the parameters", parameters, net->model->flat_count * net->element));
     STATUS_TRY(enough("the prepared memory", prepared, net->sizes.prepared_bytes));
     for (int g = 0; g < net->group_count; g++) {
-        const struct group *group = &net->groups[g];
+        const struct group *group = &net->plans[0].groups[g];
         if (group->info.prepared_bytes == 0)
             continue;
         struct plan_args args = {.prepared = prepared_part(group, prepared)};
@@ -93,62 +111,156 @@ enum status net_prepare(const struct net *net, struct stream *stream, struct spa
     return STATUS_OK;
 }
 
+/* What the lanes of a call read. */
+struct pass {
+    const struct net *net;
+    const struct net_memory *memory;
+    struct span parameters, prepared, scratch;
+    const int32_t *labels;       /* of the loss */
+    struct net_seconds *seconds; /* of a step */
+};
+
+static enum status run_lanes(struct pass *pass, struct stream *stream,
+                             enum status (*work)(void *context, int lane, struct stream *stream)) {
+    const struct net *net = pass->net;
+    return net->cut ? net->device.ops->lanes(stream, net->lane_count, work, pass) : work(pass, 0, stream);
+}
+
+static struct plan_args group_args(const struct pass *pass, int lane, const struct group *group) {
+    struct plan_args args = {
+        .saved = own(pass->memory, &pass->net->lanes[lane], &group->saved),
+        .scratch = part(pass->scratch, (size_t)lane * pass->net->lane_scratch, group->info.scratch_bytes),
+        .prepared = prepared_part(group, pass->prepared)};
+    tensors(pass->net, group, pass->parameters, args.params);
+    return args;
+}
+
+/* The group's input and output. */
+static struct span group_x(const struct pass *pass, const struct lane *lane, int g) {
+    return g > 0 ? own(pass->memory, lane, &lane->plan->groups[g - 1].y)
+                 : common_part(pass->net, pass->memory, lane, &pass->net->input);
+}
+
+static struct span group_y(const struct pass *pass, const struct lane *lane, int g) {
+    return g + 1 < pass->net->group_count ? own(pass->memory, lane, &lane->plan->groups[g].y)
+                                          : common_part(pass->net, pass->memory, lane, &pass->net->logits);
+}
+
+static enum status forward_lane(void *context, int number, struct stream *stream) {
+    const struct pass *pass = context;
+    const struct net *net = pass->net;
+    const struct lane *lane = &net->lanes[number];
+    for (int g = 0; g < net->group_count; g++) {
+        const struct group *group = &lane->plan->groups[g];
+        struct plan_args args = group_args(pass, number, group);
+        args.x = group_x(pass, lane, g);
+        args.y = group_y(pass, lane, g);
+        STATUS_TRY(net->device.ops->forward(stream, group->plan, &args));
+    }
+    return STATUS_OK;
+}
+
 enum status net_forward(const struct net *net, struct stream *stream, const struct net_memory *memory,
                         struct span parameters, struct span prepared, struct span scratch) {
     STATUS_TRY(check(net, memory, parameters, prepared, scratch));
-    const struct place *x = &net->input;
-    for (int g = 0; g < net->group_count; g++) {
-        const struct group *group = &net->groups[g];
-        struct plan_args args = {.x = in_arena(memory, x),
-                                 .y = in_arena(memory, &group->y),
-                                 .saved = in_arena(memory, &group->saved),
-                                 .scratch = part(scratch, 0, group->info.scratch_bytes),
-                                 .prepared = prepared_part(group, prepared)};
-        tensors(net, group, parameters, args.params);
-        STATUS_TRY(net->device.ops->forward(stream, group->plan, &args));
-        x = &group->y;
-    }
-    return STATUS_OK;
+    struct pass pass = {net, memory, parameters, prepared, scratch, NULL, NULL};
+    return run_lanes(&pass, stream, forward_lane);
+}
+
+static enum status loss_lane(void *context, int number, struct stream *stream) {
+    const struct pass *pass = context;
+    const struct net *net = pass->net;
+    const struct lane *lane = &net->lanes[number];
+    struct loss_args args = {.images = lane->plan->images,
+                             .classes = net->model->classes,
+                             .logits = common_part(net, pass->memory, lane, &net->logits),
+                             .real_logits = net->plans[0].groups[net->group_count - 1].info.real_output,
+                             .labels = pass->labels + lane->first,
+                             .scale = 1.0 / net->images,
+                             .losses = common_part(net, pass->memory, lane, &net->losses),
+                             .probabilities = common_part(net, pass->memory, lane, &net->probabilities),
+                             .dlogits = common_part(net, pass->memory, lane, &net->dlogits)};
+    return net->device.ops->loss(stream, &args);
 }
 
 enum status net_loss(const struct net *net, struct stream *stream, const struct net_memory *memory,
                      const int32_t *labels) {
     STATUS_TRY(enough("a tower's arena", memory->arena, net->sizes.arena_bytes));
-    struct loss_args args = {.images = net->images,
-                             .classes = net->model->classes,
-                             .logits = net_logits(net, memory),
-                             .real_logits = net->groups[net->group_count - 1].info.real_output,
-                             .labels = labels,
-                             .scale = 1.0 / net->images,
-                             .losses = net_losses(net, memory),
-                             .probabilities = net_probabilities(net, memory),
-                             .dlogits = in_arena(memory, &net->dlogits)};
-    return net->device.ops->loss(stream, &args);
+    struct pass pass = {.net = net, .memory = memory, .labels = labels};
+    return run_lanes(&pass, stream, loss_lane);
+}
+
+/* The flat gradient that a lane writes. */
+static struct span lane_gradient(const struct pass *pass, int lane) {
+    return part(pass->memory->gradient, (size_t)lane * pass->net->lane_gradient,
+                pass->net->model->flat_count * pass->net->element);
+}
+
+static enum status backward_lane(void *context, int number, struct stream *stream) {
+    const struct pass *pass = context;
+    const struct net *net = pass->net;
+    const struct lane *lane = &net->lanes[number];
+    struct span dy = common_part(net, pass->memory, lane, &net->dlogits);
+    for (int g = net->group_count - 1; g >= 0; g--) {
+        const struct group *group = &lane->plan->groups[g];
+        struct plan_args args = group_args(pass, number, group);
+        args.dy = dy;
+        args.dx = own(pass->memory, lane, &group->dx);
+        if (group->info.backward_reads_x) /* else it may lie under something else by now */
+            args.x = group_x(pass, lane, g);
+        if (group->info.backward_reads_y)
+            args.y = group_y(pass, lane, g);
+        tensors(net, group, lane_gradient(pass, number), args.grads);
+        STATUS_TRY(net->device.ops->backward(stream, group->plan, &args));
+        dy = args.dx;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_backward(const struct net *net, const struct net_memory *memory,
+                                  struct span parameters, struct span prepared, struct span scratch) {
+    if (!net->training)
+        return status_fail(STATUS_INTERNAL, "backward of a net that was planned for forward only");
+    STATUS_TRY(check(net, memory, parameters, prepared, scratch));
+    return enough("a tower's gradient", memory->gradient, net->sizes.gradient_bytes);
+}
+
+/* Add the lanes' gradients up, in their order. */
+static enum status gather(const struct pass *pass, struct stream *stream) {
+    const struct net *net = pass->net;
+    struct span all = part(pass->memory->gradient, 0, net->sizes.gradient_bytes);
+    return net->lane_count == 1 ? STATUS_OK
+                                : net->device.ops->gather(net->device.device, stream, all, net->lane_count,
+                                                          net->lane_gradient);
 }
 
 enum status net_backward(const struct net *net, struct stream *stream, const struct net_memory *memory,
                          struct span parameters, struct span prepared, struct span scratch) {
-    if (!net->training)
-        return status_fail(STATUS_INTERNAL, "backward of a net that was planned for forward only");
-    STATUS_TRY(check(net, memory, parameters, prepared, scratch));
-    STATUS_TRY(enough("a tower's gradient", memory->gradient, net->sizes.gradient_bytes));
-    const struct place *dy = &net->dlogits;
-    for (int g = net->group_count - 1; g >= 0; g--) {
-        const struct group *group = &net->groups[g];
-        const struct place *x = g > 0 ? &net->groups[g - 1].y : &net->input;
-        struct plan_args args = {.dy = in_arena(memory, dy),
-                                 .dx = in_arena(memory, &group->dx),
-                                 .saved = in_arena(memory, &group->saved),
-                                 .scratch = part(scratch, 0, group->info.scratch_bytes),
-                                 .prepared = prepared_part(group, prepared)};
-        if (group->info.backward_reads_x) /* else it may lie under something else by now */
-            args.x = in_arena(memory, x);
-        if (group->info.backward_reads_y)
-            args.y = in_arena(memory, &group->y);
-        tensors(net, group, parameters, args.params);
-        tensors(net, group, memory->gradient, args.grads);
-        STATUS_TRY(net->device.ops->backward(stream, group->plan, &args));
-        dy = &group->dx;
-    }
+    STATUS_TRY(check_backward(net, memory, parameters, prepared, scratch));
+    struct pass pass = {net, memory, parameters, prepared, scratch, NULL, NULL};
+    STATUS_TRY(run_lanes(&pass, stream, backward_lane));
+    return gather(&pass, stream);
+}
+
+static enum status step_lane(void *context, int number, struct stream *stream) {
+    const struct pass *pass = context;
+    double start = clock_seconds();
+    STATUS_TRY(forward_lane(context, number, stream));
+    double forward = clock_seconds();
+    STATUS_TRY(loss_lane(context, number, stream));
+    if (number == 0)
+        *pass->seconds = (struct net_seconds){.forward = forward - start, .loss = clock_seconds() - forward};
+    return backward_lane(context, number, stream);
+}
+
+enum status net_step(const struct net *net, struct stream *stream, const struct net_memory *memory,
+                     struct span parameters, struct span prepared, struct span scratch, const int32_t *labels,
+                     struct net_seconds *seconds) {
+    STATUS_TRY(check_backward(net, memory, parameters, prepared, scratch));
+    struct pass pass = {net, memory, parameters, prepared, scratch, labels, seconds};
+    double start = clock_seconds();
+    STATUS_TRY(run_lanes(&pass, stream, step_lane));
+    STATUS_TRY(gather(&pass, stream));
+    seconds->backward = clock_seconds() - start - seconds->forward - seconds->loss;
     return STATUS_OK;
 }

@@ -10,14 +10,16 @@ struct net;
 
 struct net_options {
     int images;
-    bool training;     /* false: forward only (evaluation) */
+    int lanes;     /* to cut the images into, see net_lanes_for(); 0: it is not cut, and every operation may
+                      use all threads of a stream */
+    bool training; /* false: forward only (evaluation) */
     const char *force; /* implementation to force where the device has it, or NULL */
 };
 
 /* Sizes, known before anything is allocated. */
 struct net_sizes {
     size_t arena_bytes; /* a tower's: activations, gradients of activations, saved, input, logits, losses */
-    size_t gradient_bytes; /* a tower's flat gradient */
+    size_t gradient_bytes; /* a tower's flat gradient, and behind it those of all lanes but the first */
     size_t scratch_bytes;  /* a worker's */
     size_t prepared_bytes; /* once for all towers */
 };
@@ -39,6 +41,13 @@ void net_free(struct net *net);
 struct net_sizes net_sizes(const struct net *net);
 int net_groups(const struct net *net, const struct net_group **groups);
 
+/* Lanes the images are cut into: parts that the threads of a stream take through all groups, each by itself.
+ * At most as many as asked for, of 2 images or more; 1 where the device has no lanes. */
+int net_lanes(const struct net *net);
+
+/* How many threads a stream of the device has when `towers` towers run at once: 1 where it has no lanes. */
+int net_lanes_for(struct device_handle device, int towers);
+
 /* Whether one prepared memory serves both nets: the same model, device, groups and implementations. When not,
  * each has its own. */
 bool net_shares_prepared(const struct net *a, const struct net *b);
@@ -57,13 +66,13 @@ struct span net_input(const struct net *net, const struct net_memory *memory);  
 struct span net_logits(const struct net *net, const struct net_memory *memory);        /* [images][classes] */
 struct span net_losses(const struct net *net, const struct net_memory *memory);        /* [images] */
 struct span net_probabilities(const struct net *net, const struct net_memory *memory); /* [images][classes] */
-/* Output of a layer between net_forward and net_backward, when it is still there (it may be fused into a
- * larger group, or backward does not read it): {NULL, 0} when not. For tests and the share of zero
- * activations. */
-struct span net_activation(const struct net *net, const struct net_memory *memory, int layer);
+/* Output of a layer between net_forward and net_backward, of one lane's images, when it is still there (it
+ * may be fused into a larger group, or backward does not read it): {NULL, 0} when not. For tests and the
+ * share of zero activations. */
+struct span net_activation(const struct net *net, const struct net_memory *memory, int layer, int lane);
 
-/* How many values net_activation() of that layer has. */
-size_t net_activation_count(const struct net *net, int layer);
+/* How many values net_activation() of that layer and lane has. */
+size_t net_activation_count(const struct net *net, int layer, int lane);
 
 /* Derive what the plans want from the parameters (transformed weights); once after each update, before any
  * tower's forward. `prepared`: net_sizes.prepared_bytes, shared by all nets of this model and device. */
@@ -83,5 +92,16 @@ enum status net_loss(const struct net *net, struct stream *stream, const struct 
  * between them is left alone. */
 enum status net_backward(const struct net *net, struct stream *stream, const struct net_memory *memory,
                          struct span parameters, struct span prepared, struct span scratch);
+
+/* How long the parts of a step took: the first lane's forward and loss, and all that came after. */
+struct net_seconds {
+    double forward, loss, backward;
+};
+
+/* Forward, loss and backward in one, on a device that is done when a call returns: a lane goes through all
+ * three without waiting for another. */
+enum status net_step(const struct net *net, struct stream *stream, const struct net_memory *memory,
+                     struct span parameters, struct span prepared, struct span scratch, const int32_t *labels,
+                     struct net_seconds *seconds);
 
 #endif

@@ -15,8 +15,22 @@ struct group {
     struct plan *plan;
     struct plan_info info;
     int first_op;
-    struct place y, dx, saved; /* y of the last group: the logits. dx of the first: none */
+    struct place y, dx, saved; /* the last group has no y, its output are the logits; the first has no dx */
     size_t prepared_offset;
+};
+
+/* The groups planned for the images of a lane; lanes with as many images share them. */
+struct lane_plan {
+    int images;
+    struct group *groups; /* [net->group_count] */
+    int planned;          /* of these */
+    size_t bytes;         /* of a lane's own memory */
+};
+
+struct lane {
+    const struct lane_plan *plan;
+    int first;     /* image */
+    size_t offset; /* of its own memory in the tower's arena */
 };
 
 struct net {
@@ -27,10 +41,15 @@ struct net {
     size_t element;     /* bytes of the device's real */
     size_t activation;  /* and of an activation */
     struct arena arena; /* groups, names */
-    struct group *groups;
-    struct net_group *described;
+    struct lane_plan
+        plans[2]; /* for images / lanes images, rounded up and down; one where that is the same */
+    struct lane *lanes;
+    int lane_count;
+    bool cut; /* a lane runs on a thread alone; else there is one, on all of the stream's threads */
+    struct net_group *described; /* as the first lane's */
     int group_count;
-    struct place input, dlogits, losses, probabilities;
+    struct place input, logits, dlogits, losses, probabilities; /* of all lanes' images */
+    size_t lane_scratch, lane_gradient;                         /* bytes from a lane's to the next one's */
     struct net_sizes sizes;
 };
 

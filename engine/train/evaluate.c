@@ -45,7 +45,7 @@ enum status evaluation_open(struct trainer *t) {
     struct device_handle device = t->options.device;
     int64_t count = t->options.data->test.count;
     e->images = count < BATCH ? (int)count : BATCH;
-    struct net_options options = {.images = e->images};
+    struct net_options options = {.images = e->images, .lanes = net_lanes_for(device, (int)batches(t))};
     STATUS_TRY(net_plan(t->options.model, device, &options, &e->net));
     struct net_sizes sizes = net_sizes(e->net);
     e->workers = device.ops->workers(device.device, (int)batches(t));

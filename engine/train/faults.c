@@ -23,10 +23,12 @@ static void name_activation(struct trainer *t, int k, char *out, size_t size) {
     const struct tower *tower = &t->towers->tower[k];
     snprintf(out, size, "cross_entropy");
     for (int i = 0; i < model->layer_count; i++) {
-        struct span y = net_activation(tower->net, &tower->memory, i);
-        if (y.data && trainer_has_non_finite(t, y, net_activation_count(tower->net, i))) {
-            snprintf(out, size, "%s/activations", model->layers[i].name);
-            return;
+        for (int l = 0; l < net_lanes(tower->net); l++) {
+            struct span y = net_activation(tower->net, &tower->memory, i, l);
+            if (y.data && trainer_has_non_finite(t, y, net_activation_count(tower->net, i, l))) {
+                snprintf(out, size, "%s/activations", model->layers[i].name);
+                return;
+            }
         }
     }
 }

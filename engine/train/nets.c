@@ -4,15 +4,15 @@
 
 enum { SPARE = 16 }; /* unwanted nets that are kept; a net holds plans, not activations */
 
-struct net *nets_find(const struct nets *nets, int images) {
+struct net *nets_find(const struct nets *nets, int images, int lanes) {
     for (int i = 0; i < nets->count; i++)
-        if (nets->cached[i].images == images)
+        if (nets->cached[i].images == images && nets->cached[i].lanes == lanes)
             return nets->cached[i].net;
     return NULL;
 }
 
-enum status nets_get(struct nets *nets, int images, struct net **out) {
-    *out = nets_find(nets, images);
+enum status nets_get(struct nets *nets, int images, int lanes, struct net **out) {
+    *out = nets_find(nets, images, lanes);
     if (*out)
         return STATUS_OK;
     if (nets->count == nets->room) {
@@ -23,20 +23,20 @@ enum status nets_get(struct nets *nets, int images, struct net **out) {
         nets->cached = more;
         nets->room = room;
     }
-    struct net_options options = {.images = images, .training = true};
+    struct net_options options = {.images = images, .lanes = lanes, .training = true};
     struct net *net;
     STATUS_TRY(net_plan(nets->model, nets->device, &options, &net));
-    nets->cached[nets->count++] = (struct cached_net){images, false, net};
+    nets->cached[nets->count++] = (struct cached_net){images, lanes, false, net};
     *out = net;
     return STATUS_OK;
 }
 
-void nets_trim(struct nets *nets, const int *sizes, int count) {
+void nets_trim(struct nets *nets, const int *sizes, int count, int lanes) {
     int spare = 0;
     for (int i = 0; i < nets->count; i++) {
         nets->cached[i].wanted = false;
         for (int j = 0; j < count; j++)
-            nets->cached[i].wanted |= nets->cached[i].images == sizes[j];
+            nets->cached[i].wanted |= nets->cached[i].images == sizes[j] && nets->cached[i].lanes == lanes;
         spare += !nets->cached[i].wanted;
     }
     int kept = 0;

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 static enum status allocate(struct trainer *t, struct proof *p) {
-    struct net_options options = {.images = p->images, .training = true};
+    struct net_options options = {
+        .images = p->images, .lanes = net_lanes_for(t->options.device, 1), .training = true};
     STATUS_TRY(net_plan(t->options.model, t->options.device, &options, &p->net));
     struct net_sizes sizes = net_sizes(p->net);
     if (sizes.prepared_bytes != t->shared.prepared.bytes)

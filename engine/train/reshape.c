@@ -67,6 +67,6 @@ enum status trainer_reshape(struct trainer *t, const struct settings *settings, 
     t->loader_place = place;
     t->prepared_bytes = need.prepared_bytes;
     t->settings = *settings;
-    nets_trim(&t->nets, need.sizes, need.size_count);
+    nets_trim(&t->nets, need.sizes, need.size_count, need.lanes);
     return STATUS_OK;
 }

@@ -32,12 +32,16 @@ static enum status count_zeros(struct trainer *t, int k, struct stream *stream) 
         *zeros = *values = 0;
         if (!tower->net || !layer_has_relu(model, &model->layers[i]))
             continue;
-        struct span y = net_activation(tower->net, &tower->memory, i);
-        if (!y.data)
-            continue;
-        size_t count = net_activation_count(tower->net, i);
-        STATUS_TRY(trainer_measure(t, stream, y, count, MEASURE_ZEROS, zeros));
-        *values = (int64_t)count;
+        for (int l = 0; l < net_lanes(tower->net); l++) {
+            struct span y = net_activation(tower->net, &tower->memory, i, l);
+            if (!y.data)
+                break;
+            size_t count = net_activation_count(tower->net, i, l);
+            int64_t more = 0; /* only a device that is done when a call returns has several lanes */
+            STATUS_TRY(trainer_measure(t, stream, y, count, MEASURE_ZEROS, l ? &more : zeros));
+            *zeros += more;
+            *values += (int64_t)count;
+        }
     }
     return STATUS_OK;
 }
@@ -60,9 +64,8 @@ static enum status load_tower(struct trainer *t, const struct tower *tower, stru
     return t->info.host_memory ? STATUS_OK : load_images(t, tower, 0, tower->images, stream);
 }
 
-static enum status losses_of_tower(struct trainer *t, struct tower *tower, struct stream *stream) {
+static enum status read_losses(struct trainer *t, const struct tower *tower, struct stream *stream) {
     const struct device_handle device = t->options.device;
-    STATUS_TRY(net_loss(tower->net, stream, &tower->memory, t->batch->labels + tower->first));
     return device.ops->read(device.device, stream, t->host_losses + tower->first,
                             net_losses(tower->net, &tower->memory), (size_t)tower->images);
 }
@@ -78,7 +81,8 @@ static enum status run_phase(struct trainer *t, int k, int worker, struct stream
     case PHASE_FORWARD:
         return net_forward(tower->net, stream, &tower->memory, values, prepared, scratch);
     case PHASE_LOSSES:
-        STATUS_TRY(losses_of_tower(t, tower, stream));
+        STATUS_TRY(net_loss(tower->net, stream, &tower->memory, t->batch->labels + tower->first));
+        STATUS_TRY(read_losses(t, tower, stream));
         break;
     case PHASE_BACKWARD:
         return net_backward(tower->net, stream, &tower->memory, values, prepared, scratch);
@@ -135,7 +139,6 @@ static enum status queue_part(struct tower_work *work, struct stream *stream, en
 }
 
 static enum status queue_tower(struct trainer *t, int k, int worker, struct stream *stream) {
-    const struct device_handle device = t->options.device;
     struct tower *tower = &t->towers->tower[k];
     if (!tower->net)
         return t->result.layers ? count_zeros(t, k, stream) : STATUS_OK; /* an idle tower has none */
@@ -149,8 +152,18 @@ static enum status queue_tower(struct trainer *t, int k, int worker, struct stre
     if (t->result.timed)
         STATUS_TRY(queue_part(&work, stream, PART_BACKWARD));
     STATUS_TRY(lap(t, stream, &tower->laps[2]));
-    return device.ops->read(device.device, stream, t->host_losses + tower->first,
-                            net_losses(tower->net, &tower->memory), (size_t)tower->images);
+    return read_losses(t, tower, stream);
+}
+
+/* Forward, losses and backward at once. */
+static enum status run_at_once(struct trainer *t, int k, int worker, struct stream *stream) {
+    struct tower *tower = &t->towers->tower[k];
+    struct net_seconds seconds;
+    STATUS_TRY(net_step(tower->net, stream, &tower->memory, apart_values(t, k), apart_prepared(t, k),
+                        t->towers->scratch[worker], t->batch->labels + tower->first, &seconds));
+    tower->forward += seconds.forward + seconds.loss;
+    tower->backward += seconds.backward;
+    return read_losses(t, tower, stream);
 }
 
 static enum status run_tower(void *context, int k, int worker, struct stream *stream) {
@@ -161,6 +174,12 @@ static enum status run_tower(void *context, int k, int worker, struct stream *st
         return queue_tower(t, k, worker, stream);
     if (!tower->net && t->result.layers)
         STATUS_TRY(count_zeros(t, k, stream)); /* an idle tower has none */
+    if (t->info.host_memory && work->from <= PHASE_FORWARD && work->to == PHASE_AVERAGE && tower->net &&
+        !t->result.layers) {
+        STATUS_TRY(run_at_once(t, k, worker, stream));
+        tower->done = clock_seconds();
+        return STATUS_OK;
+    }
     double *const seconds[] = {[PHASE_LOAD] = &tower->load,
                                [PHASE_FORWARD] = &tower->forward,
                                [PHASE_LOSSES] = &tower->forward,

@@ -21,7 +21,7 @@ static size_t larger(size_t a, size_t b) {
 
 enum status towers_plan(struct nets *nets, int count, const int64_t *batches, int batch_count,
                         struct towers_need *need) {
-    *need = (struct towers_need){.count = count};
+    *need = (struct towers_need){.count = count, .lanes = net_lanes_for(nets->device, count)};
     for (int b = 0; b < batch_count; b++) {
         int64_t first;
         add_size(need, order_shard(batches[b], count, 0, &first));
@@ -30,7 +30,7 @@ enum status towers_plan(struct nets *nets, int count, const int64_t *batches, in
     struct net *first = NULL;
     for (int i = 0; i < need->size_count; i++) {
         struct net *net;
-        STATUS_TRY(nets_get(nets, need->sizes[i], &net));
+        STATUS_TRY(nets_get(nets, need->sizes[i], need->lanes, &net));
         struct net_sizes sizes = net_sizes(net);
         if (first && !net_shares_prepared(first, net))
             return status_fail(STATUS_INTERNAL,
@@ -51,8 +51,8 @@ enum status towers_plan(struct nets *nets, int count, const int64_t *batches, in
 
 bool towers_serve(const struct towers *towers, const struct towers_need *need) {
     return towers && towers->count == need->count && towers->workers == need->workers &&
-           towers->arena_bytes >= need->arena_bytes && towers->gradient_bytes >= need->gradient_bytes &&
-           towers->scratch_bytes >= need->scratch_bytes;
+           towers->lanes == need->lanes && towers->arena_bytes >= need->arena_bytes &&
+           towers->gradient_bytes >= need->gradient_bytes && towers->scratch_bytes >= need->scratch_bytes;
 }
 
 static enum status no_memory(const struct towers_need *need) {
@@ -130,6 +130,7 @@ enum status towers_new(const struct nets *nets, const struct towers_need *need, 
     t->device = nets->device;
     t->count = need->count;
     t->workers = need->workers;
+    t->lanes = need->lanes;
     t->arena_bytes = need->arena_bytes;
     t->gradient_bytes = need->gradient_bytes;
     t->scratch_bytes = need->scratch_bytes;
@@ -182,7 +183,7 @@ enum status towers_shard(struct towers *towers, const struct nets *nets, int64_t
     for (int k = 0; k < towers->count; k++) {
         struct tower *tower = &towers->tower[k];
         tower->images = order_shard(images, towers->count, k, &tower->first);
-        tower->net = tower->images ? nets_find(nets, (int)tower->images) : NULL;
+        tower->net = tower->images ? nets_find(nets, (int)tower->images, towers->lanes) : NULL;
         tower->cross_entropy = tower->total = NAN;
         tower->load = tower->forward = tower->backward = tower->done = 0;
         towers->weights[k] = (double)tower->images / (double)images;

@@ -23,6 +23,7 @@ struct towers {
     struct device_handle device;
     int count;
     int workers;                                       /* that run them at once */
+    int lanes;                                         /* of each tower's nets, at most */
     size_t arena_bytes, gradient_bytes, scratch_bytes; /* of one tower, one tower, one worker */
     struct tower *tower;                               /* [count] */
     struct span *scratch;                              /* [workers] */
@@ -38,7 +39,7 @@ struct towers {
 
 /* Sizes of towers that are planned and not yet there. */
 struct towers_need {
-    int count, workers;
+    int count, workers, lanes;
     size_t arena_bytes, gradient_bytes, scratch_bytes;
     size_t bytes; /* of all of them */
     size_t prepared_bytes;

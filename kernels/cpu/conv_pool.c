@@ -72,8 +72,7 @@ static enum status plan(struct plan *plan) {
     struct conv_pool shape = shape_of(plan->ops, plan->info.taken);
     if (plan->training)
         plan->info.saved_bytes = pooled_bytes(plan) + (size_t)plan->images * shape_size(plan->ops[POOL].out);
-    plan->info.scratch_bytes =
-        (size_t)pool_threads(plan->device->pool) * (part_bytes(plan) + gradient_bytes(plan));
+    plan->info.scratch_bytes = (size_t)plan->threads * (part_bytes(plan) + gradient_bytes(plan));
     plan->info.prepared_bytes =
         float_bytes(kernels_of(plan)->weights_floats(&shape)) + float_bytes(op_parameter_size(plan->ops));
     plan->info.backward_reads_x = true;

@@ -33,6 +33,7 @@ struct plan {
     struct op ops[PLAN_MAX_OPS]; /* those taken: info.taken of them */
     int images;
     bool training, input_gradient;
+    int threads;           /* most that a stream may have when it runs */
     struct plan_info info; /* taken and implementation are set before plan(); it may add detail to the name */
     void *state;
     char refusals[1024];
@@ -48,7 +49,7 @@ struct cpu_implementation {
     int (*takes)(const struct device *device, const struct plan_request *request, char *reason, size_t size);
 
     /* Fill plan->info: saved_bytes, scratch_bytes, prepared_bytes, backward_reads_x, backward_reads_y. Sizes
-     * must do for a team of any size up to pool_threads(plan->device->pool); of all spans the data is 64-byte
+     * must do for a team of any size up to plan->threads; of all spans the data is 64-byte
      * aligned. NULL: all zero and false. */
     enum status (*plan)(struct plan *plan);
     void (*free)(struct plan *plan); /* plan->state, also after a plan() that failed; NULL: nothing */
@@ -78,7 +79,11 @@ enum status cpu_prepare(struct stream *stream, const struct plan *plan, const st
 enum status cpu_forward(struct stream *stream, const struct plan *plan, const struct plan_args *args);
 enum status cpu_backward(struct stream *stream, const struct plan *plan, const struct plan_args *args);
 
-/* loss.c, optimizer.c */
+/* lanes.c, loss.c, optimizer.c */
+enum status cpu_lanes(struct stream *stream, int count,
+                      enum status (*work)(void *context, int lane, struct stream *stream), void *context);
+enum status cpu_gather(struct device *device, struct stream *stream, struct span all, int count,
+                       size_t apart);
 enum status cpu_loss(struct stream *stream, const struct loss_args *args);
 enum status cpu_combine(struct device *device, const struct combine_args *args);
 enum status cpu_update(struct device *device, const struct update_args *args);

@@ -81,7 +81,7 @@ static enum status plan(struct plan *plan) {
     const struct op *pool = pool_of(plan);
     if (pool && plan->training)
         plan->info.saved_bytes = (size_t)plan->images * shape_size(pool->out);
-    plan->info.scratch_bytes = part_scratch(plan) * (size_t)pool_threads(plan->device->pool);
+    plan->info.scratch_bytes = part_scratch(plan) * (size_t)plan->threads;
     plan->info.backward_reads_x = lrn_of(plan) != NULL;
     return STATUS_OK;
 }

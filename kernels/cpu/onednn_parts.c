@@ -25,7 +25,7 @@ static int part_sizes(int images, int threads, int sizes[MAX_SIZES]) {
 
 enum status onednn_parts_plan(struct plan *plan, struct onednn_parts *out,
                               enum status (*make)(const struct plan *plan, struct onednn_part_calls *calls)) {
-    int sizes[MAX_SIZES], count = part_sizes(plan->images, pool_threads(plan->device->pool), sizes);
+    int sizes[MAX_SIZES], count = part_sizes(plan->images, plan->threads, sizes);
     *out = (struct onednn_parts){.calls = calloc((size_t)count, sizeof *out->calls)};
     if (!out->calls)
         return status_fail(STATUS_NO_MEMORY, "no memory for a plan");
@@ -63,7 +63,7 @@ size_t onednn_parts_scratchpad(const struct onednn_parts *parts) {
 }
 
 int onednn_parts_most(const struct plan *plan) {
-    return image_parts(plan->images, pool_threads(plan->device->pool));
+    return image_parts(plan->images, plan->threads);
 }
 
 struct onednn_job onednn_job_of(const struct stream *stream, const struct plan *plan,

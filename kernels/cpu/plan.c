@@ -91,6 +91,7 @@ enum status cpu_plan(struct device *device, const struct plan_request *request, 
     plan->images = request->images;
     plan->training = request->training;
     plan->input_gradient = request->input_gradient;
+    plan->threads = request->alone ? 1 : pool_threads(device->pool);
     plan->info.taken = taken;
     snprintf(plan->info.implementation, sizeof plan->info.implementation, "%s", plan->implementation->name);
     /* oneDNN makes its primitives for the number of threads it may use when they are made. */

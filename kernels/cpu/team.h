@@ -2,7 +2,8 @@
  *
  * A pool has a fixed number of threads, the calling one being thread 0. pool_each() runs items on
  * workers = min(count, threads) workers at once; each worker leads a team of size = max(1, threads / workers)
- * threads (thread numbers first .. first + size - 1) over which it can split one operation with team_run().
+ * threads (thread numbers first .. first + size - 1) over which it can split an operation, or a tower's lanes
+ * (device.h), with team_run().
  *
  * The split of an operation depends only on its sizes and the size of the team, and every team of one call of
  * pool_each() has the same size: so the same number of threads gives the same bytes, whichever thread does

@@ -127,8 +127,7 @@ static enum status plan(struct plan *plan) {
     const struct memory memory = memory_of(plan);
     plan->info.prepared_bytes =
         2 * float_bytes(kernels_of(plan)->weights_floats(&shape)) + float_bytes(op_parameter_size(plan->ops));
-    plan->info.scratch_bytes =
-        (size_t)pool_threads(plan->device->pool) * (memory.gradient + memory.values + memory.scratch);
+    plan->info.scratch_bytes = (size_t)plan->threads * (memory.gradient + memory.values + memory.scratch);
     if (pool && plan->training)
         plan->info.saved_bytes = saved_values(plan) + (size_t)plan->images * shape_size(pool->out);
     plan->info.backward_reads_x = true;

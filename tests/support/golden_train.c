@@ -23,7 +23,8 @@ bool golden_device_does(struct device_handle device, const struct model *model) 
 static struct span flat(struct golden_train *t, const double *values) {
     struct span span;
     size_t count = t->model->flat_count, element = t->run[0].element;
-    expect_ok(t->device.ops->buffer_new(t->device.device, count * element, PLACE_SHARED, &span), "a flat buffer");
+    expect_ok(t->device.ops->buffer_new(t->device.device, count * element, PLACE_SHARED, &span),
+              "a flat buffer");
     for (size_t i = 0; values && i < count; i++)
         if (element == sizeof(double))
             ((double *)span.data)[i] = values[i];
@@ -48,7 +49,9 @@ void golden_train_open(struct golden_train *t, struct device_handle device, cons
     *t = (struct golden_train){.device = device, .model = model, .settings = settings};
     for (int k = 0; k < GOLDEN_TOWERS && shards[k]; k++) {
         t->images[t->towers] = shards[k];
-        net_run_open_forced(&t->run[t->towers++], device, model, shards[k], true, settings.force);
+        net_run_open_with(
+            &t->run[t->towers++], device, model,
+            &(struct net_options){.images = shards[k], .training = true, .force = settings.force});
     }
     t->parameters = flat(t, parameters);
     t->average = flat(t, NULL);

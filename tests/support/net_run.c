@@ -19,18 +19,17 @@ static struct span buffer(struct net_run *run, size_t bytes) {
 
 void net_run_open(struct net_run *run, struct device_handle device, const struct model *model, int images,
                   bool training) {
-    net_run_open_forced(run, device, model, images, training, NULL);
+    net_run_open_with(run, device, model, &(struct net_options){.images = images, .training = training});
 }
 
-void net_run_open_forced(struct net_run *run, struct device_handle device, const struct model *model,
-                         int images, bool training, const char *force) {
-    struct net_options options = {.images = images, .training = training, .force = force};
+void net_run_open_with(struct net_run *run, struct device_handle device, const struct model *model,
+                       const struct net_options *options) {
     struct device_info info;
     must(device.ops->describe(device.device, &info));
     assert_true(info.host_memory);
     *run = (struct net_run){
-        .device = device, .model = model, .element = (size_t)info.element_bytes, .images = images};
-    must(net_plan(model, device, &options, &run->net));
+        .device = device, .model = model, .element = (size_t)info.element_bytes, .images = options->images};
+    must(net_plan(model, device, options, &run->net));
     struct net_sizes sizes = net_sizes(run->net);
     run->memory.arena = buffer(run, sizes.arena_bytes);
     run->memory.gradient = buffer(run, sizes.gradient_bytes);
@@ -80,10 +79,14 @@ static enum status step(void *context, int item, int worker, struct stream *stre
     return net_backward(r->net, stream, &r->memory, r->parameters, r->prepared, r->scratch);
 }
 
+void net_run_fill(struct net_run *run, const double *pixels) {
+    fill(run, net_input(run->net, &run->memory), pixels, (size_t)run->images * shape_size(run->model->input));
+}
+
 void net_run_step(struct net_run *run, const double *parameters, const double *pixels,
                   const int32_t *labels) {
     fill(run, run->parameters, parameters, run->model->flat_count);
-    fill(run, net_input(run->net, &run->memory), pixels, (size_t)run->images * shape_size(run->model->input));
+    net_run_fill(run, pixels);
     must(run->device.ops->each(run->device.device, 1, step, &(struct work){run, labels}));
 }
 

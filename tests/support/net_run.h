@@ -19,13 +19,16 @@ struct net_run {
  * of host memory. Fails the test on any error. */
 void net_run_open(struct net_run *run, struct device_handle device, const struct model *model, int images,
                   bool training);
-/* The same with an implementation forced where it does the operation. */
-void net_run_open_forced(struct net_run *run, struct device_handle device, const struct model *model,
-                         int images, bool training, const char *force);
+/* The same with all that can be chosen. */
+void net_run_open_with(struct net_run *run, struct device_handle device, const struct model *model,
+                       const struct net_options *options);
 void net_run_close(struct net_run *run);
 
 /* Fill all that a step may not rely on with 0xFF again. */
 void net_run_poison(struct net_run *run);
+
+/* Write the pixels into the net's input. */
+void net_run_fill(struct net_run *run, const double *pixels);
 
 /* Prepare, forward, loss and (training) backward. parameters: flat, model->flat_count; pixels: [images] of
  * the input's shape; labels [images]. */
