@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/text.h"
 #include "engine/wire/command.h"
 #include "tui/config.h"
 
@@ -89,7 +90,7 @@ static enum app_wish entered(struct app *app, const struct run_state *state, dou
     const char *text = app->prompt.text + strspn(app->prompt.text, " :"); /* "::to" from a habit */
     double number;
     bool taken;
-    char said[256];
+    char said[256], step[40], more;
     app->mode = MODE_KEYS;
     if (!*text)
         return APP_NOTHING;
@@ -100,7 +101,7 @@ static enum app_wish entered(struct app *app, const struct run_state *state, dou
         *(*text == 'h' ? &app->help : &app->show_budget) ^= true;
         return APP_NOTHING;
     }
-    if (app->options.replay && sscanf(text, "goto %lf", &number) == 1)
+    if (app->options.replay && sscanf(text, "goto %39s %c", step, &more) == 1 && text_real(step, &number))
         return move(app, MOVE_STEP, number);
     enum status status =
         config_line(text, &app->options.preferences, &app->options.keymap, &taken, said, sizeof said);
@@ -108,6 +109,13 @@ static enum app_wish entered(struct app *app, const struct run_state *state, dou
     if (status == STATUS_OK && taken) {
         app_say(app, STYLE_GOOD, said, now);
         return APP_RESTYLE;
+    }
+    if (status == STATUS_OK && app->options.replay) {
+        app_say(app, STYLE_WARNING,
+                "this is a record: a command changes nothing in it. There are goto STEP, set KEY VALUE, "
+                "key ACTION KEY, budget, help and quit",
+                now);
+        return APP_NOTHING;
     }
     if (status == STATUS_OK)
         status = command_parse(text, &parsed);

@@ -127,6 +127,7 @@ double app_draw(struct app *app, struct canvas *canvas, const struct run_state *
                 double now) {
     double silence = app_hear_nothing(app, state, now);
     app_hear(app, state, now);
+    app_hear_control(app, state, now);
     app_follow_guide(app, state, now);
     struct view_orders orders = {.count = 0};
     bool moving = !strcmp(state->phase, "training");

@@ -265,7 +265,21 @@ enum app_wish app_ask_control(struct app *app, const struct run_state *state, do
     snprintf(text, sizeof text, "asked %s for control; without an answer it comes in 10 s",
              at->holder_user ? at->holder_user : "the engine");
     app_say(app, STYLE_PLAIN, text, now);
+    app->asked_control = true;
+    app->requests_then = state->requests;
     return app_control(app, "ask");
+}
+
+void app_hear_control(struct app *app, const struct run_state *state, double now) {
+    const struct event_control *at = &state->control.control;
+    char text[256];
+    bool waits = at->asking_user || state->requests == app->requests_then;
+    if (!app->asked_control || (waits && !at->yours))
+        return;
+    app->asked_control = false;
+    snprintf(text, sizeof text, "not given: %s has control of the run; c asks again",
+             at->holder_user ? at->holder_user : "nobody");
+    app_say(app, at->yours ? STYLE_GOOD : STYLE_WARNING, at->yours ? "control is yours" : text, now);
 }
 
 enum app_wish app_change_towers(struct app *app, const struct run_state *state, double now, int by) {

@@ -57,6 +57,8 @@ struct app {
     enum screen queue_of[QUEUE];
     int queued;
     enum why_asked why;
+    bool asked_control;    /* and nothing has come of it yet */
+    int64_t requests_then; /* of the run's state, when it was asked for */
     size_t guided; /* the guide's keys that were pressed */
 };
 
@@ -89,6 +91,9 @@ void app_hear(struct app *app, const struct run_state *state, double now);
 double app_hear_nothing(struct app *app, const struct run_state *state, double now);
 
 void app_open_screen(struct app *app, enum screen screen, const struct run_state *state);
+
+/* What became of asking for control, as a message. */
+void app_hear_control(struct app *app, const struct run_state *state, double now);
 
 /* client_control: "ask", "give", "refuse". */
 enum app_wish app_control(struct app *app, const char *what);

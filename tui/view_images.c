@@ -146,7 +146,8 @@ static void draw_confusion(const struct scene *scene, struct box box) {
     if (scene->state->eval.kind != EVENT_EVAL || e->classes <= 0 ||
         e->confusion_count < e->classes * e->classes) {
         canvas_text(canvas, box.row, box.col, box.cols, STYLE_FAINT,
-                    "no confusion matrix yet: eval --confusion makes one");
+                    scene->replay ? "no confusion matrix in the record up to here"
+                                  : "no confusion matrix yet: eval --confusion makes one");
         return;
     }
     canvas_print(canvas, box.row, box.col, box.cols, STYLE_STRONG,

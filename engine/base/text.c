@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,4 +108,12 @@ static const char *nearest_of(const char *word, const char *const *names, int co
 const char *text_near(const char *word, const char *const *names, int count) {
     const char *nearest = nearest_of(word, names, count);
     return nearest && 3 * (size_t)distance(word, nearest) <= strnlen(word, WORD_MAX) ? nearest : NULL;
+}
+
+void text_list(char *out, size_t size, const char *const *names, int count) {
+    *out = 0;
+    for (int i = 0; i < count; i++) {
+        size_t used = strlen(out);
+        snprintf(out + used, size - used, "%s%s", i ? ", " : "", names[i]);
+    }
 }

@@ -3,6 +3,7 @@
 #define TOWERSCOPE_ENGINE_BASE_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Whether there is a text and it is this word. */
@@ -25,5 +26,8 @@ bool text_integer(const char *text, int64_t *out);
  * (the earliest wins a tie); NULL when that is more than a third of the word's letters. The names are not copied.
  */
 const char *text_near(const char *word, const char *const *names, int count);
+
+/* "a, b, c" into out[size], cut where it is full. */
+void text_list(char *out, size_t size, const char *const *names, int count);
 
 #endif

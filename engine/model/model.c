@@ -29,13 +29,11 @@ const char *model_builtin(int i) {
 static enum status no_such_model(const char *name) {
     enum { MOST = 32 };
     const char *names[MOST];
-    char list[512] = "";
+    char list[512];
     int count = 0;
-    for (; count < MOST && model_builtins[count].name; count++) {
+    for (; count < MOST && model_builtins[count].name; count++)
         names[count] = model_builtins[count].name;
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", names[count]);
-    }
+    text_list(list, sizeof list, names, count);
     const char *near = text_near(name, names, count);
     return status_fail(STATUS_NOT_FOUND,
                        "no model is called \"%s\"%s%s%s; there are %s; a file's path ends in .ini", name,

@@ -105,10 +105,15 @@ static enum status check_keys(const struct parser *p, const char *what, const ch
         for (int i = 0; i < count && !known; i++)
             known = strcmp(pair->key, keys[i]) == 0;
         const char *near = known ? NULL : text_near(pair->key, keys, count);
-        if (!known)
-            return status_fail(STATUS_BAD_INPUT, "%s:%d: [%s] %s has no setting \"%s\"%s%s%s", p->file,
-                               pair->line, p->section->name, what, pair->key, near ? ": did you mean " : "",
-                               near ? near : "", near ? "?" : "");
+        if (near)
+            return status_fail(STATUS_BAD_INPUT, "%s:%d: [%s] %s has no setting \"%s\": did you mean %s?",
+                               p->file, pair->line, p->section->name, what, pair->key, near);
+        if (!known) {
+            char all[256];
+            text_list(all, sizeof all, keys, count);
+            return status_fail(STATUS_BAD_INPUT, "%s:%d: [%s] %s has no setting \"%s\"; there are %s",
+                               p->file, pair->line, p->section->name, what, pair->key, all);
+        }
     }
     return STATUS_OK;
 }

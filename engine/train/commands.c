@@ -58,14 +58,15 @@ static void say_batch(const struct trainer *t, char reason[REASON_MAX]) {
             towers, towers == 1 ? "" : "s", (long long)t->settings.batch_per_tower, batch,
             (long long)steps_per_epoch(t));
     else if (towers == 1)
-        snprintf(reason, REASON_MAX, "the batch of %lld images goes to 1 tower of %lld", batch, batch);
+        snprintf(reason, REASON_MAX, "the batch of %lld image%s goes to the one tower whole", batch,
+                 batch == 1 ? "" : "s");
     else if (batch % towers == 0)
         snprintf(reason, REASON_MAX, "the batch of %lld images is shared by %lld towers, %lld each", batch,
                  towers, batch / towers);
     else if (batch < towers)
         snprintf(reason, REASON_MAX,
-                 "%lld of the %lld towers have no images, and no weight in the average: the batch is %lld",
-                 towers - batch, towers, batch);
+                 "%lld of the %lld towers %s no images, and no weight in the average: the batch is %lld",
+                 towers - batch, towers, towers - batch == 1 ? "has" : "have", batch);
     else
         snprintf(reason, REASON_MAX, "the batch of %lld images is shared by %lld towers, %lld or %lld each",
                  batch, towers, batch / towers, batch / towers + 1);
@@ -108,7 +109,7 @@ static enum status set_lr(struct trainer *t, double value, char reason[REASON_MA
     schedule_set(&t->schedule, value, t->progress.images);
     t->settings.lr = value;
     double images = schedule_until_fall(&t->schedule, t->progress.images);
-    if (t->schedule.decay < 1)
+    if (t->schedule.decay < 1 && value > 0)
         snprintf(reason, REASON_MAX, "the rate is %g from step %lld and falls to %g after %.0f more images",
                  value, (long long)t->progress.steps + 1, value * t->schedule.decay, ceil(images));
     else

@@ -87,9 +87,8 @@ static int choose(const char *word, const char *const *names, int count, const c
     if (i >= 0)
         return i;
     const char *near = text_near(word, names, count);
-    char all[256] = "";
-    for (int k = 0; k < count && !near; k++)
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", names[k]);
+    char all[256];
+    text_list(all, sizeof all, names, count);
     if (near)
         status_fail(STATUS_BAD_INPUT, "no %s \"%s\"; the nearest is \"%s\"", what, word, near);
     else

@@ -378,6 +378,9 @@ static enum status keep_newest(struct run_state *state, const struct event *even
         if (event->step.applied && state->step.kind && !state->step.step.applied)
             STATUS_TRY(keep(&state->step, &state->memory->good, &state->memory->kept_good));
         break;
+    case EVENT_CONTROL:
+        state->requests += event->control.asking_user != NULL;
+        break;
     case EVENT_STATE:
         snprintf(state->phase, sizeof state->phase, "%s", event->state.state ? event->state.state : "");
         return STATUS_OK;

@@ -67,6 +67,7 @@ struct run_state {
                                      each; kind EVENT_NONE: none yet, or gone with a rewind */
     struct event alarm;    /* the newest of level warning or error */
     struct event command;  /* the newest: pending, applied or refused */
+    int64_t requests;      /* control events that told of one who asks */
     double best_precision; /* of the evaluations; unknown: none */
     int64_t best_step;
     int64_t device_count;

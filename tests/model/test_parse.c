@@ -211,7 +211,8 @@ static const struct fault {
     {HEAD "decay_epoch=1\n" TAIL, 4, "did you mean decay_epochs?"},
     {HEAD "[p]\ntype=pol\n", 5, "did you mean pool?"},
     {CONV("kernel=5\nchannels=8\ndeviation=0.1\nchanels=3\n"), 9, "did you mean channels?"},
-    {CONV("kernel=5\nchannels=8\ndeviation=0.1\nunits=3\n"), 9, "type conv has no setting \"units\""},
+    {CONV("kernel=5\nchannels=8\ndeviation=0.1\nunits=3\n"), 9,
+     "type conv has no setting \"units\"; there are type, "},
     {HEAD "[out]\nunits=3\n", 4, "[out] needs type"},
     /* missing and wrong values */
     {"[model]\ninput=24\n" TAIL, 1, "needs name"},

@@ -159,8 +159,10 @@ static void test_others(void **state) {
     assert_int_equal(run->counts[EVENT_TOWERS], 0); /* nothing changed */
     assert_true(train_run_command(run, "towers 11"));
     expect_words(run, "3 of the 11 towers have no images, and no weight in the average: the batch is 8");
+    assert_true(train_run_command(run, "towers 9"));
+    expect_words(run, "1 of the 9 towers has no images, and no weight in the average: the batch is 8");
     assert_true(train_run_command(run, "towers 3"));
-    assert_int_equal(run->counts[EVENT_TOWERS], 2);
+    assert_int_equal(run->counts[EVENT_TOWERS], 3);
     train_run_steps(run, 1);
     assert_int_equal(run->counts[EVENT_LOSSES], 2);
     assert_int_equal(run->terms, 12);

@@ -52,10 +52,11 @@ static void control(void **state) {
     assert_true(vt_wait_text(one, "asks for control", 10));
     vt_keys(one, "x"); /* refused */
     assert_true(vt_wait_no_text(one, "asks for control", 10));
-    assert_true(vt_wait_text(two, "has control", 10));
+    assert_true(vt_wait_text(two, "not given", 10));
     vt_keys(two, "c");
     assert_true(vt_wait_text(one, "asks for control", 10));
     vt_keys(one, "c"); /* given */
+    assert_true(vt_wait_text(two, "control is yours", 10));
     assert_true(vt_wait_text(one, "has control, c asks", 10));
     assert_true(vt_wait_text(two, "2 watching", 10));
     vt_signal(two, SIGKILL); /* the holder dies */

@@ -336,6 +336,9 @@ static void plays_and_seeks(void **state) {
     assert_true(vt_wait_text(vt, "ended", 5));
     vt_keys(vt, ":goto 123\r");
     assert_true(vt_wait_text(vt, "step 123", 5));
+    vt_keys(vt, ":seek 200\r:goto inf\r");
+    assert_true(vt_wait_text(vt, "There are goto STEP", 5));
+    assert_true(vt_wait_text(vt, "step 123", 5));
     vt_keys(vt, "n");
     assert_true(vt_wait_text(vt, "step 200", 5)); /* an evaluation */
     vt_keys(vt, "+++++ ");
