@@ -76,11 +76,8 @@ static void draw_message(struct app *app, struct canvas *canvas, const struct fr
 /* The guide's words take the lower part of the screen. */
 static void draw_guide(const struct app *app, struct canvas *canvas, struct frame_layout *frame) {
     const struct guide *guide = app->options.guide;
-    int margin = canvas->cols >= 24 ? 1 : 0, cols = canvas->cols - 2 * margin, rows = 0;
-    for (const char *at = guide->text; *at && cols > 0; rows++) {
-        size_t bytes = text_fit(at, cols);
-        at += bytes + strspn(at + bytes, " ");
-    }
+    int margin = canvas->cols >= 24 ? 1 : 0, cols = canvas->cols - 2 * margin;
+    int rows = text_rows(guide->text, cols);
     rows = rows > frame->body.rows / 2 ? frame->body.rows / 2 : rows;
     if (rows < 1)
         return;
@@ -91,14 +88,7 @@ static void draw_guide(const struct app *app, struct canvas *canvas, struct fram
                  guide->done ? " %d of %d, the end: q leaves, or look around "
                              : " %d of %d: enter or n goes on ",
                  guide->part, guide->parts);
-    const char *at = guide->text;
-    for (int row = 1; row <= rows && *at; row++) {
-        char part[512];
-        size_t bytes = text_fit(at, cols);
-        snprintf(part, sizeof part, "%.*s", row == rows ? (int)sizeof part - 1 : (int)bytes, at);
-        canvas_text(canvas, box.row + row, margin, cols, STYLE_STRONG, part);
-        at += bytes + strspn(at + bytes, " ");
-    }
+    canvas_paragraph(canvas, (struct box){box.row + 1, margin, rows, cols}, STYLE_STRONG, guide->text);
 }
 
 static void draw_footer(const struct app *app, struct canvas *canvas, struct box box,

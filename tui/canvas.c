@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/base/printable.h"
 #include "tui/rune.h"
@@ -82,6 +83,19 @@ size_t text_fit(const char *text, int cols) {
             space = at;
     }
     return (size_t)(at - text);
+}
+
+/* The next row's text, from where the blanks between two rows end. */
+static const char *next_row(const char *text, size_t bytes) {
+    text += bytes;
+    return text + strspn(text, " ");
+}
+
+int text_rows(const char *text, int cols) {
+    int rows = 0;
+    for (; *text && cols > 0; rows++)
+        text = next_row(text, text_fit(text, cols));
+    return rows;
 }
 
 int rune_encode(uint32_t rune, char out[5]) {
@@ -227,6 +241,19 @@ int canvas_text_right(struct canvas *canvas, int row, int end, int cols, enum st
     if (width > cols)
         width = cols;
     return canvas_text(canvas, row, end - width, width, style, text);
+}
+
+int canvas_paragraph(struct canvas *canvas, struct box box, enum style style, const char *text) {
+    int row = 0;
+    for (; row < box.rows && *text && box.cols > 0; row++) {
+        char part[512];
+        size_t bytes = text_fit(text, box.cols);
+        bool last = row == box.rows - 1;
+        snprintf(part, sizeof part, "%.*s", last ? (int)sizeof part - 1 : (int)bytes, text);
+        canvas_text(canvas, box.row + row, box.col, box.cols, style, part);
+        text = next_row(text, bytes);
+    }
+    return row;
 }
 
 void canvas_fill(struct canvas *canvas, int row, int col, int cols, uint32_t rune, enum style style) {

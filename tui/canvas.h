@@ -77,6 +77,10 @@ int canvas_print(struct canvas *canvas, int row, int col, int cols, enum style s
  */
 int canvas_text_right(struct canvas *canvas, int row, int end, int cols, enum style style, const char *text);
 
+/* Text over the rows of a box, broken at blanks; what is left over in the last row ends in an ellipsis.
+ * Returns the rows it took. */
+int canvas_paragraph(struct canvas *canvas, struct box box, enum style style, const char *text);
+
 /* `cols` times the same character. */
 void canvas_fill(struct canvas *canvas, int row, int col, int cols, uint32_t rune, enum style style);
 
@@ -89,6 +93,8 @@ int text_width(const char *text);
 /* Bytes of the text that go on a row of `cols` columns: up to its last space, else what fits, one character
  * at least; 0 at the end of the text. */
 size_t text_fit(const char *text, int cols);
+/* Rows of `cols` columns that canvas_paragraph() takes for the text when it has them; 0 without columns. */
+int text_rows(const char *text, int cols);
 /* A character as UTF-8 into out[5], with its ending zero; returns its bytes. */
 int rune_encode(uint32_t rune, char out[5]);
 

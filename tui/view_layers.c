@@ -131,14 +131,9 @@ static int draw_remarks(struct canvas *canvas, struct box box, const char *of_st
         "kept: worked out in one go with the pooling, or on a GPU. |g|, lowest to highest: a mark each "
         "time the layers were told since this screen was opened, the newest at the right.",
         of_step);
-    const char *words = text;
-    int rows = 0;
-    for (size_t bytes; *words && box.cols > 0 && (bytes = text_fit(words, box.cols)) > 0; rows++) {
-        if (draw && rows < box.rows)
-            canvas_print(canvas, box.row + rows, box.col, box.cols, STYLE_FAINT, "%.*s", (int)bytes, words);
-        words += bytes + strspn(words + bytes, " ");
-    }
-    return rows;
+    if (draw)
+        canvas_paragraph(canvas, box, STYLE_FAINT, text);
+    return text_rows(text, box.cols);
 }
 
 void layers_view_draw(struct layers_view *view, const struct scene *scene, struct box body) {

@@ -249,14 +249,12 @@ static void draw_words(const struct scene *scene, struct box box, const struct w
                        const char *words) {
     int margin = box.cols >= 24 ? 1 : 0;
     struct box inside = {box.row, box.col + margin, box.rows, box.cols - 2 * margin};
-    why_paragraph(scene->canvas, inside, view->presenter ? STYLE_STRONG : STYLE_PLAIN, words);
+    canvas_paragraph(scene->canvas, inside, view->presenter ? STYLE_STRONG : STYLE_PLAIN, words);
 }
 
 /* Rows that the words take; what is usual at this width at least, so that the rest stands still. */
 static int rows_of_words(const char *words, int cols) {
-    int rows = 0, least = cols >= 110 ? 1 : 2, room = cols - (cols >= 24 ? 2 : 0);
-    for (size_t bytes; *words && room > 0 && (bytes = text_fit(words, room)) > 0; rows++)
-        words += bytes + strspn(words + bytes, " ");
+    int least = cols >= 110 ? 1 : 2, rows = text_rows(words, cols - (cols >= 24 ? 2 : 0));
     return rows > least ? rows : least;
 }
 

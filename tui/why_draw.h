@@ -25,7 +25,4 @@ void why_draw_details(const struct scene *scene, const struct why_picture *pictu
 /* The alternatives as they stand in the table; before the average only their names. Returns how many. */
 int why_alternatives(const struct why_step *step, const struct event_alternative **out);
 
-/* Text over several rows of a box; returns the rows it took. */
-int why_paragraph(struct canvas *canvas, struct box box, enum style style, const char *text);
-
 #endif

@@ -156,7 +156,7 @@ static void draw_angle(const struct scene *scene, struct column_span span, int r
     format_cosine(number_text, cosine);
     if (span.cols >= 10 && isfinite(cosine))
         snprintf(text, sizeof text, "%s %3.0f\u00b0", number_text,
-                 acos(fmax(-1, fmin(1, cosine))) * 180 / 3.14159265358979323846);
+                 acos(fmax(-1, fmin(1, cosine))) * 180 / M_PI);
     else
         snprintf(text, sizeof text, "%s", number_text);
     canvas_text_right(scene->canvas, row, span.col + span.cols, span.cols,

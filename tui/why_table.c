@@ -7,21 +7,6 @@
 #include "tui/format.h"
 #include "tui/rune.h"
 
-int why_paragraph(struct canvas *canvas, struct box box, enum style style, const char *text) {
-    int row = 0;
-    while (row < box.rows && *text && box.cols > 0) {
-        char part[512];
-        size_t bytes = text_fit(text, box.cols);
-        bool last = row == box.rows - 1;
-        if (bytes == 0)
-            break;
-        snprintf(part, sizeof part, "%.*s", last ? (int)sizeof part - 1 : (int)bytes, text);
-        canvas_text(canvas, box.row + row++, box.col, box.cols, style, part);
-        text += bytes + strspn(text + bytes, " ");
-    }
-    return row;
-}
-
 static struct box inner(struct box box) {
     int margin = box.cols >= 24 ? 1 : 0;
     return (struct box){box.row, box.col + margin, box.rows, box.cols - 2 * margin};
@@ -49,7 +34,7 @@ void why_draw_proof(const struct scene *scene, const struct why_picture *p) {
         snprintf(text, sizeof text,
                  "%s%sthe same images on one tower give the same loss and the same gradient", mark,
                  looked_at ? "with the scope " : "");
-        why_paragraph(scene->canvas, box, STYLE_GOOD, text);
+        canvas_paragraph(scene->canvas, box, STYLE_GOOD, text);
         return;
     }
     int used = canvas_text(scene->canvas, box.row, box.col, box.cols, STYLE_STRONG, "proof") + 2;
@@ -78,7 +63,7 @@ void why_draw_proof(const struct scene *scene, const struct why_picture *p) {
     rest.row++;
     rest.rows--;
     snprintf(text, sizeof text, "%s%s", mark, meaning);
-    why_paragraph(scene->canvas, rest, styles[verdict], text);
+    canvas_paragraph(scene->canvas, rest, styles[verdict], text);
 }
 
 /* ---- the table */
@@ -229,9 +214,9 @@ void why_draw_details(const struct scene *scene, const struct why_picture *p) {
     box.rows--;
     if (box.rows >= 3 && p->at->table.rows == 0) { /* the table is not there to say it */
         why_rule_words(&a, p->step, false, words, sizeof words);
-        int rows = why_paragraph(scene->canvas, box, a.identical ? STYLE_FAINT : STYLE_PLAIN, words);
+        int rows = canvas_paragraph(scene->canvas, box, a.identical ? STYLE_FAINT : STYLE_PLAIN, words);
         box.row += rows;
         box.rows -= rows;
     }
-    why_paragraph(scene->canvas, box, STYLE_FAINT, why_rule_explained(a.name));
+    canvas_paragraph(scene->canvas, box, STYLE_FAINT, why_rule_explained(a.name));
 }
