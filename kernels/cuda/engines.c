@@ -64,6 +64,7 @@ static enum status ask(const struct conv_graph *graph, cudnnBackendHeurMode_t mo
 struct notes {
     int64_t number;
     bool tensor_core, rounded, nondeterministic, coarse_winograd, compiled_now;
+    bool coarse_sums; /* parts of a sum are rounded to the output's type before they are added up */
 };
 
 static enum status read_notes(cudnnBackendDescriptor_t configuration, struct notes *out) {
@@ -89,8 +90,8 @@ static enum status read_notes(cudnnBackendDescriptor_t configuration, struct not
     behaviours = behaviours < CUDNN_BEHAVIOR_NOTE_TYPE_COUNT ? behaviours : CUDNN_BEHAVIOR_NOTE_TYPE_COUNT;
     for (int64_t i = 0; s == CUDNN_STATUS_SUCCESS && i < numericals; i++) {
         out->tensor_core |= numerical[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
-        out->rounded |= numerical[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
-                        numerical[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+        out->rounded |= numerical[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+        out->coarse_sums |= numerical[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
         out->nondeterministic |= numerical[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
         out->coarse_winograd |= numerical[i] == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
     }
@@ -102,7 +103,7 @@ static enum status read_notes(cudnnBackendDescriptor_t configuration, struct not
 }
 
 static bool wanted(const struct notes *n, const struct engine_wish *wish, bool compile) {
-    if (n->compiled_now != compile || (wish->deterministic && n->nondeterministic))
+    if (n->compiled_now != compile || n->coarse_sums || (wish->deterministic && n->nondeterministic))
         return false;
     return wish->precision != CUDA_F32 || (!n->tensor_core && !n->rounded && !n->coarse_winograd);
 }
