@@ -34,9 +34,9 @@ endif
 # The whole plugin on simulated GPUs: $(B)/sim/backend_sim.so, the host's files of kernels/cuda with the simulated runtime
 # and libraries. It does not lie beside the program: TOWERSCOPE_PLUGINS=$(B)/sim makes --devices sim:0 known.
 ifeq ($(SIM_MISSING),)
-ifneq ($(filter %/nccl.h,$(cuda_headers)),)
+ifeq ($(words $(cuda_headers)),4)
 SIM_PLUGIN := $(B)/sim/backend_sim.so
-SIM_REAL := kernels/cuda/conv.c kernels/cuda/conv_measure.c kernels/cuda/cudnn_graph.c kernels/cuda/engines.c kernels/cuda/gemm.c
+SIM_REAL := kernels/cuda/conv.c kernels/cuda/conv_measure.c kernels/cuda/cudnn_graph.c kernels/cuda/engines.c
 SIM_HOST_OBJ := $(patsubst %.c,$(B)/sim/%.o,$(filter-out $(SIM_REAL),$(wildcard kernels/cuda/*.c)) kernels/op.c)
 SIM_FAKE_OBJ := $(patsubst %.cpp,$(B)/sim/%.o,$(wildcard tests/cudasim/fake_*.cpp))
 $(B)/sim/%.o: %.c
@@ -52,8 +52,9 @@ endif
 # The simulated runtime itself, whose functions have the real ones' names.
 ifneq ($(SIM_PLUGIN),)
 $(SIM_RUNTIME_BIN).o: CPPFLAGS += $(CUDA_INCLUDES)
-$(SIM_RUNTIME_BIN): $(SIM_FAKE_OBJ) $(SIM_KERNEL_OBJ)
-$(SIM_RUNTIME_BIN): TEST_OBJ := $(SIM_FAKE_OBJ) $(SIM_KERNEL_OBJ) -lstdc++
+SIM_RUNTIME_OBJ := $(SIM_FAKE_OBJ) $(SIM_KERNEL_OBJ) $(B)/sim/kernels/cuda/gemm.o $(B)/sim/kernels/cuda/runtime.o
+$(SIM_RUNTIME_BIN): $(SIM_RUNTIME_OBJ)
+$(SIM_RUNTIME_BIN): TEST_OBJ := $(SIM_RUNTIME_OBJ) -lstdc++
 else
 $(SIM_RUNTIME_BIN).o: tests/cudasim/without.c
 	@mkdir -p $(@D)
