@@ -1,5 +1,4 @@
 /* `towerscope attach`: a console on a live run. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* From bytes to the network's input: crop, flip, brightness, contrast, standardise (NUMERICS in
+/* From bytes to the network's input: crop, flip, brightness, contrast, standardise ("Numbers" in
  * ARCHITECTURE.md). What happens to an image is keyed by (seed, epoch, sample), never by tower or thread. */
 #ifndef TOWERSCOPE_DATASETS_DISTORT_H
 #define TOWERSCOPE_DATASETS_DISTORT_H

@@ -9,7 +9,6 @@
 #include "datasets/source.h"
 
 enum {
-    ELEMENT_UBYTE = 8,
     IMAGES_MAGIC = 2051, /* unsigned bytes, three dimensions */
     LABELS_MAGIC = 2049, /* unsigned bytes, one dimension */
     CLASSES = 10,        /* where no classes.txt says otherwise */

@@ -3,7 +3,6 @@
  * by all threads, then handed out. Without threads there is one slot, planned when it is handed out. */
 #include "datasets/loader.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -35,8 +34,8 @@ struct loader {
     pthread_cond_t work, ready; /* for the threads; for loader_next */
     bool planning, stopping, halted;
     int busy; /* threads distorting a piece */
-    int64_t planned, started, handed,
-        freed; /* batch numbers: all below are planned, wholly taken, handed out, free */
+    /* Batch numbers: all below are planned, wholly taken, handed out, free. */
+    int64_t planned, started, handed, freed;
     int slots;
     struct slot *slot;
     int threads;

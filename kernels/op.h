@@ -1,6 +1,6 @@
 /* The operations of a network, as plain descriptions. What computes them is a plan (device.h).
  *
- * Formulas and paddings: NUMERICS section of ARCHITECTURE.md; the readable version of each is in kernels/ref. */
+ * Formulas and paddings: "Numbers" in ARCHITECTURE.md; the readable version of each is in kernels/ref. */
 #ifndef TOWERSCOPE_KERNELS_OP_H
 #define TOWERSCOPE_KERNELS_OP_H
 

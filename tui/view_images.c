@@ -1,6 +1,5 @@
 #include "tui/view_images.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 #include "tui/why_step.h"
 
-#include <math.h>
 #include <string.h>
 
 static enum why_phase phase_named(const char *name) {

@@ -13,7 +13,6 @@ enum random_purpose {
     RANDOM_SHUFFLE = 2,         /* index: epoch */
     RANDOM_DISTORT = 3,         /* index: epoch and sample, see datasets */
     RANDOM_GENERATED_DATA = 4,  /* index: image */
-    RANDOM_NAME = 5,
     RANDOM_TEST = 99
 };
 

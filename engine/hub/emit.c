@@ -1,5 +1,4 @@
 /* The side of the threads that emit. */
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "engine/base/base64.h"
 #include "engine/train/internal.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 enum { IMAGES = 8 };

@@ -1,6 +1,5 @@
 #include "engine/wire/event.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "engine/wire/fields.h"

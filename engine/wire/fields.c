@@ -1,7 +1,6 @@
 #include "engine/wire/fields.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 #define FIELD(structure, member, name_, type_, flags_, sentence_)                                            \

@@ -5,7 +5,6 @@
 #include "tests/support/cmocka.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>

@@ -1,6 +1,5 @@
 /* The tutorial's network as a run: its first loss, and the same training on any number of towers. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* D4: values that are not finite in what a run records. Every line stays JSON that a strict reader takes, the
  * place is told in words, and a plot keeps its scale. (D1, D3 and D5 are about files that are not written
  * yet.) */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* What befell other daemons, tried on a real engine: stale sockets, two owners, bad clients, loose modes. */
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>

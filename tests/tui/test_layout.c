@@ -1,7 +1,6 @@
 /* The layout over every size and number of towers: nothing overlaps, nothing lies outside. And the whole
  * scene drawn at sizes from one cell up, in every state a run can be in.
  * test-skip-under: thread (one thread alone) */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

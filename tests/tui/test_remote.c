@@ -1,6 +1,5 @@
 /* The console over ssh (to this machine), in tmux and in screen, each where it is installed.
  * test-timeout: 180 */
-#include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* Golden screens, drawn without a terminal: every screen at the sizes and in the states that matter. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-/* distort against a plain double-precision walk through NUMERICS: crop, flip, brightness, contrast,
- * standardise. */
+/* distort against a plain double-precision walk through "Numbers" in ARCHITECTURE.md: crop, flip, brightness,
+ * contrast, standardise. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
