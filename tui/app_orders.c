@@ -148,24 +148,39 @@ static bool only_shows(const char *text) {
 
 static void ask_why(struct app *app) {
     struct view_orders orders = {.count = 0};
+    if (app->message.aside) /* what asks for a key to begin */
+        app->message.until = 0;
+    app->why_wanted = true;
     orders_add(&orders, "%s", why_on);
     app->why = app->queued < QUEUE ? WHY_ASKED : WHY_FAILED;
     app_queue(app, &orders);
 }
 
-/* The Why screen asks for its values as soon as commands may be sent, and again when control comes back. */
-static void keep_why(struct app *app, const struct run_state *state) {
-    bool may = app_may_command(app, state);
+/* The Why screen asks for its values as soon as commands may be sent. Its values cost the run time, and each
+ * of its steps is recorded: after a run has ended, or control was another's, it takes a key to ask again. */
+static void keep_why(struct app *app, const struct run_state *state, double now) {
+    bool may = app_may_command(app, state), here = app->screen == SCREEN_WHY;
     bool lost = state->ended || state->crashed || (state->control.kind == EVENT_CONTROL && !may);
-    if (app->screen != SCREEN_WHY || lost || (!may && app->why == WHY_FAILED))
+    if (!here || lost || (!may && app->why == WHY_FAILED))
         app->why = WHY_UNASKED;
-    if (app->screen == SCREEN_WHY && may && app->why == WHY_UNASKED)
+    app->why_wanted = app->why_wanted && here && !lost;
+    if (!here || !may || app->why != WHY_UNASKED)
+        return;
+    if (app->why_wanted) {
         ask_why(app);
+    } else if (!(app->message.until > now)) {
+        char key[16], words[96];
+        press_name(keymap_binding(&app->options.keymap, ACTION_WHY)->keys[0], key);
+        snprintf(words, sizeof words, "the steps of this run are not looked into yet: %s begins", key);
+        app_say(app, STYLE_PLAIN, words, now);
+        app->message.until = INFINITY;
+        app->message.aside = true;
+    }
 }
 
 enum app_wish app_due(struct app *app, const struct run_state *state, double now) {
     char text[ORDER_TEXT];
-    keep_why(app, state);
+    keep_why(app, state, now);
     if (*app->sent || app->queued == 0)
         return APP_NOTHING;
     memcpy(text, app->queue[0], sizeof text);
@@ -180,7 +195,7 @@ enum app_wish app_due(struct app *app, const struct run_state *state, double now
 }
 
 const char *app_parting(const struct app *app, const struct run_state *state) {
-    return app->screen == SCREEN_WHY && app_may_command(app, state) ? why_off : NULL;
+    return app->screen == SCREEN_WHY && app->why == WHY_ASKED && app_may_command(app, state) ? why_off : NULL;
 }
 
 bool app_stops(const struct app *app, const struct run_state *state) {
@@ -199,13 +214,13 @@ bool app_stops(const struct app *app, const struct run_state *state) {
 void app_open_screen(struct app *app, enum screen screen, const struct run_state *state) {
     struct view_orders orders = {.count = 0};
     screens_change(app->screen, screen, &orders);
-    if (app_may_command(app, state))
+    if (app_may_command(app, state) && (app->screen != SCREEN_WHY || app->why == WHY_ASKED))
         app_queue(app, &orders);
-    if (app->screen != screen) {
+    if (app->screen != screen)
         app->why = WHY_UNASKED; /* app_due asks */
-        if (app->message.aside)
-            app->message.until = 0;
-    }
+    if (app->message.aside)
+        app->message.until = 0;
+    app->why_wanted = screen == SCREEN_WHY;
     app->screen = screen;
     app->help = false;
 }
@@ -262,6 +277,7 @@ enum app_wish app_ask_control(struct app *app, const struct run_state *state, do
         app_say(app, STYLE_PLAIN, "control is yours", now);
         return APP_NOTHING;
     }
+    app->why_wanted = app->screen == SCREEN_WHY;
     snprintf(text, sizeof text, "asked %s for control; without an answer it comes in 10 s",
              at->holder_user ? at->holder_user : "the engine");
     app_say(app, STYLE_PLAIN, text, now);

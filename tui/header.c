@@ -97,14 +97,15 @@ static void add_rates(struct line *line, const struct scene *scene) {
 static void add_time_left(struct line *line, const struct scene *scene) {
     const struct run_state *state = scene->state;
     int64_t planned = planned_of(state);
-    if (!scene->shown->have || planned == WIRE_UNKNOWN_INT || !isfinite(scene->shown->step.seconds) ||
+    double rate = scene->shown->images_per_second;
+    if (!scene->shown->have || planned == WIRE_UNKNOWN_INT || !(rate > 0) || state->batch <= 0 ||
         state->ended || state->crashed || !strcmp(state->phase, "paused"))
         return;
     int64_t left = planned - scene->shown->step.step;
     if (left < 0)
         return;
     char text[FORMAT_SIZE];
-    format_duration(text, (double)left * scene->shown->step.seconds);
+    format_duration(text, (double)left * (double)state->batch / rate);
     struct piece *piece = add(line, 6, true, STYLE_PLAIN, 15);
     snprintf(piece->text, sizeof piece->text, "%.20s left", text);
 }

@@ -28,18 +28,20 @@ static double follow(double old, double value) {
 }
 
 /* Times jitter from step to step and say nothing by it: bars that follow slowly can be read, and cost no
- * bytes. */
-static double follow_slowly(double old, double value) {
+ * bytes. The first steps plan and allocate: at first the weight of the new time is more, so that they are
+ * soon forgotten. */
+static double follow_slowly(double old, double value, int64_t taken) {
     if (wire_is_unknown(value) || !isfinite(value) || wire_is_unknown(old) || !isfinite(old))
         return value;
-    return 0.9 * old + 0.1 * value;
+    double weight = taken < 10 ? 1 / (double)taken : 0.1;
+    return (1 - weight) * old + weight * value;
 }
 
-static void follow_times(struct event_step_tower *now, const struct event_step_tower *before) {
-    now->load_ms = follow_slowly(before->load_ms, now->load_ms);
-    now->forward_ms = follow_slowly(before->forward_ms, now->forward_ms);
-    now->backward_ms = follow_slowly(before->backward_ms, now->backward_ms);
-    now->wait_ms = follow_slowly(before->wait_ms, now->wait_ms);
+static void follow_times(struct event_step_tower *now, const struct event_step_tower *before, int64_t taken) {
+    now->load_ms = follow_slowly(before->load_ms, now->load_ms, taken);
+    now->forward_ms = follow_slowly(before->forward_ms, now->forward_ms, taken);
+    now->backward_ms = follow_slowly(before->backward_ms, now->backward_ms, taken);
+    now->wait_ms = follow_slowly(before->wait_ms, now->wait_ms, taken);
 }
 
 static bool take(struct shown *shown, const struct event_step *step, bool fresh) {
@@ -53,6 +55,7 @@ static bool take(struct shown *shown, const struct event_step *step, bool fresh)
         shown->tower_count = count;
         fresh = true;
     }
+    shown->taken = fresh ? 0 : shown->taken + 1;
     double noise = step->noise_scale;
     shown->noise_older = !fresh && wire_is_unknown(noise) && !wire_is_unknown(shown->step.noise_scale);
     if (shown->noise_older)
@@ -67,7 +70,7 @@ static bool take(struct shown *shown, const struct event_step *step, bool fresh)
         tower->figures = step->towers[i];
         tower->figures.cosine = cosine;
         if (!fresh)
-            follow_times(&tower->figures, &before);
+            follow_times(&tower->figures, &before, shown->taken);
         snprintf(tower->device, sizeof tower->device, "%s",
                  step->towers[i].device ? step->towers[i].device : "");
         tower->figures.device = step->towers[i].device ? tower->device : NULL;
@@ -77,9 +80,9 @@ static bool take(struct shown *shown, const struct event_step *step, bool fresh)
         follow(fresh ? wire_unknown() : shown->images_per_second, step->images_per_second);
     shown->step = *step;
     if (!fresh) {
-        shown->step.seconds = follow_slowly(before.seconds, step->seconds);
-        shown->step.average_ms = follow_slowly(before.average_ms, step->average_ms);
-        shown->step.update_ms = follow_slowly(before.update_ms, step->update_ms);
+        shown->step.seconds = follow_slowly(before.seconds, step->seconds, shown->taken);
+        shown->step.average_ms = follow_slowly(before.average_ms, step->average_ms, shown->taken);
+        shown->step.update_ms = follow_slowly(before.update_ms, step->update_ms, shown->taken);
     }
     shown->step.noise_scale = noise;
     shown->step.towers = NULL;

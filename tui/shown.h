@@ -23,6 +23,7 @@ struct shown {
     struct shown_tower *towers;
     double images_per_second; /* averaged over what was shown */
     double taken_at;          /* clock_seconds() */
+    int64_t taken;            /* steps that were shown since the first */
     int64_t taken_events;     /* of the state, to see whether there is something newer */
     uint64_t generation;
 };

@@ -193,8 +193,15 @@ static void draw_timeline(struct devices_view *view, const struct scene *scene, 
     char average[FORMAT_SIZE], update[FORMAT_SIZE];
     format_short(average, step->average_ms, 3);
     format_short(update, step->update_ms, 3);
-    canvas_print(canvas, box.row + box.rows - 1, box.col, box.cols, STYLE_FAINT,
-                 "then all together: average %s ms, update %s ms", average, update);
+    int shown = step->tower_count < rows ? (int)step->tower_count : rows;
+    int row = box.row + 2 + shown + (shown + 1 < rows);
+    if (most > 0)
+        snprintf(text, sizeof text, "towers %d\u2013%d of %lld; ", view->scroll, view->scroll + shown - 1,
+                 (long long)step->tower_count);
+    else
+        *text = 0;
+    canvas_print(canvas, row, box.col, box.cols, STYLE_FAINT,
+                 "%sthen all together: average %s ms, update %s ms", text, average, update);
 }
 
 void devices_view_draw(struct devices_view *view, const struct scene *scene, struct box body) {

@@ -149,9 +149,10 @@ static void draw_confusion(const struct scene *scene, struct box box) {
                                   : "no confusion matrix yet: eval --confusion makes one");
         return;
     }
+    char step[FORMAT_SIZE];
+    format_count(step, e->step);
     canvas_print(canvas, box.row, box.col, box.cols, STYLE_STRONG,
-                 "confusion at step %lld: rows are labels, columns what they were taken for",
-                 (long long)e->step);
+                 "confusion at step %s: rows are labels, columns what they were taken for", step);
     int cell = (box.cols - 4) / (int)e->classes;
     cell = cell > 6 ? 6 : cell;
     for (int64_t r = -1; r < e->classes && box.row + 2 + r < box.row + box.rows && cell >= 2; r++)

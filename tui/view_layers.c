@@ -167,7 +167,7 @@ void layers_view_draw(struct layers_view *view, const struct scene *scene, struc
     int past = left + 16 + (wide ? 11 : 0) + 10 + 10 + 9 + 9 + 2;
     if (left + cols - past > 3 && shown < body.rows - 2)
         draw_wrong(canvas, body.row + 1 + shown, left, past, left + cols - past, view);
-    remarks = (struct box){body.row + body.rows - words, left, words, cols};
+    remarks = (struct box){body.row + shown + 3, left, words, cols};
     if (whole)
         draw_remarks(canvas, remarks, step, true);
     else if (rows > 0)

@@ -167,6 +167,9 @@ static bool is_logged(const struct run_state *state, const struct event *event) 
     case EVENT_STATE:
         if (text_is(event->state.state, "training"))
             return text_is(state->phase, "paused") || text_is(state->phase, "starting");
+        /* an evaluation or a save in a pause ends in the same pause */
+        if (text_is(state->phase, "evaluating") || text_is(state->phase, "saving"))
+            return false;
         return (text_is(event->state.state, "paused") || text_is(event->state.state, "starting")) &&
                !text_is(event->state.state, state->phase);
     default:

@@ -134,7 +134,8 @@ static void control_words(struct sentence *s, const struct event_control *e) {
         say(s, "%s", e->holder_user);
     say_text(s, " at ", e->holder_terminal, "");
     say(s, "%s", e->holder_user ? " holds control" : "nobody holds control");
-    say_integer(s, ", watching: ", e->watchers, "");
+    if (e->watchers > 0)
+        say_integer(s, ", watching: ", e->watchers, "");
     if (e->asking_user)
         say(s, "; %s asks for it", e->asking_user);
 }

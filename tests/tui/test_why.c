@@ -356,7 +356,7 @@ static void asks_again(void **unused) {
         char sent[512] = "";
         hear(app, app_key(app, '2', state, 10), state, late ? "" : "refused", sent);
         assert_string_equal(sent, late ? "" : "why on;");
-        if (late == 1) { /* control comes */
+        if (late == 1) { /* control comes: the first time it is told */
             assert_int_equal(state_apply(state, &control), STATUS_OK);
             hear(app, app_due(app, state, 10), state, "applied", sent);
             assert_string_equal(sent, "why on;");
@@ -370,6 +370,54 @@ static void asks_again(void **unused) {
         hear(app, app_key(app, 'n', state, 10), state, "", sent);
         assert_string_equal(sent,
                             late ? "why on;phase next;phase next;" : "why on;why on;phase next;phase next;");
+        app_free(app);
+        state_free(state);
+    }
+}
+
+/* What was asked of a run is not asked of the next one by a console that was left on it, nor when control
+ * comes by itself: that costs the run time, and nobody wanted it. */
+static void a_console_that_was_left_asks_nothing(void **unused) {
+    (void)unused;
+    for (int ended = 0; ended < 2; ended++) {
+        struct app_options options = {.run = "quiet-harbor"};
+        preferences_default(&options.preferences);
+        keymap_default(&options.keymap);
+        struct run_state *state = at_phase("losses", 4);
+        struct app *app = app_new(&options);
+        struct canvas *canvas = canvas_new(24, 80);
+        char sent[512] = "", line[81 * 4];
+        struct event control = event_new(EVENT_CONTROL);
+        control.control.yours = true;
+        assert_int_equal(state_apply(state, &control), STATUS_OK);
+        hear(app, app_key(app, '2', state, 10), state, "applied", sent);
+        assert_string_equal(sent, "why on;");
+        if (ended) {
+            struct event end = event_new(EVENT_RUN_END), start = event_new(EVENT_RUN_START);
+            end.seq = state->last_seq + 1;
+            assert_int_equal(state_apply(state, &end), STATUS_OK);
+            hear(app, app_due(app, state, 20), state, "", sent);
+            start.seq = end.seq + 1;
+            start.run_start.resumed_from = state->at_step;
+            assert_int_equal(state_apply(state, &start), STATUS_OK);
+        } else {
+            struct event other = event_new(EVENT_CONTROL);
+            other.control.yours = false;
+            assert_int_equal(state_apply(state, &other), STATUS_OK);
+            hear(app, app_due(app, state, 20), state, "", sent);
+        }
+        assert_int_equal(state_apply(state, &control), STATUS_OK);
+        hear(app, app_due(app, state, 30), state, "", sent);
+        assert_string_equal(sent, "why on;");
+        assert_null(app_parting(app, state)); /* nor is it turned off for somebody else */
+        app_draw(app, canvas, state, 1, 30);
+        row_text(canvas, 22, line);
+        assert_non_null(strstr(line, "not looked into yet: 2 begins"));
+        hear(app, app_key(app, '2', state, 30), state, "", sent);
+        hear(app, app_due(app, state, 30), state, "", sent);
+        assert_string_equal(sent, "why on;why on;");
+        assert_string_equal(app_parting(app, state), "why off");
+        canvas_free(canvas);
         app_free(app);
         state_free(state);
     }
@@ -556,6 +604,7 @@ int main(void) {
         cmocka_unit_test(sentences_are_whole),
         cmocka_unit_test(says_who_asks),
         cmocka_unit_test(notices_give_way),
+        cmocka_unit_test(a_console_that_was_left_asks_nothing),
         cmocka_unit_test(a_guide_makes_the_steps),
         cmocka_unit_test(knows_while_it_trains),
     };
