@@ -117,6 +117,14 @@ void palette_rgb(short colour, uint8_t rgb[3]) {
     }
 }
 
+int palette_number(int colour, int colours) {
+    uint8_t rgb[3];
+    if (colours < 1 << 24 || colour < 8)
+        return colour;
+    palette_rgb((short)colour, rgb);
+    return rgb[0] << 16 | rgb[1] << 8 | rgb[2];
+}
+
 bool palette_light(const char *colorfgbg) {
     const char *last = colorfgbg ? strrchr(colorfgbg, ';') : NULL;
     if (!last || last[1] < '0' || last[1] > '9')

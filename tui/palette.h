@@ -17,6 +17,10 @@ struct look {
 /* colours: how many the terminal has; below 8 there are none. light: dark text on light ground. */
 struct look palette_look(enum palette_name palette, enum style style, int colours, bool light);
 
+/* A colour of 256 as a terminal of `colours` numbers it: one of 2^24 takes red, green and blue, but for the
+ * first eight. -1 stays. */
+int palette_number(int colour, int colours);
+
 /* A tone of a picture as a colour of 256, and as red, green and blue. */
 short palette_tone(int number);
 void palette_rgb(short colour, uint8_t rgb[3]);

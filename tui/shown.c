@@ -21,12 +21,6 @@ void shown_free(struct shown *shown) {
     memset(shown, 0, sizeof *shown);
 }
 
-static double follow(double old, double value) {
-    if (wire_is_unknown(value) || !isfinite(value))
-        return old;
-    return wire_is_unknown(old) || !isfinite(old) ? value : 0.7 * old + 0.3 * value;
-}
-
 /* Times jitter from step to step and say nothing by it: bars that follow slowly can be read, and cost no
  * bytes. The first steps plan and allocate: at first the weight of the new time is more, so that they are
  * soon forgotten. */
@@ -44,7 +38,7 @@ static void follow_times(struct event_step_tower *now, const struct event_step_t
     now->wait_ms = follow_slowly(before->wait_ms, now->wait_ms, taken);
 }
 
-static bool take(struct shown *shown, const struct event_step *step, bool fresh) {
+static bool take(struct shown *shown, const struct event_step *step, double image_seconds, bool fresh) {
     int count = (int)(step->tower_count < 0 ? 0 : step->tower_count);
     if (count != shown->tower_count || !shown->towers) {
         struct shown_tower *towers = calloc((size_t)count + 1, sizeof *towers);
@@ -76,8 +70,7 @@ static bool take(struct shown *shown, const struct event_step *step, bool fresh)
         tower->figures.device = step->towers[i].device ? tower->device : NULL;
     }
     struct event_step before = shown->step;
-    shown->images_per_second =
-        follow(fresh ? wire_unknown() : shown->images_per_second, step->images_per_second);
+    shown->images_per_second = 1 / image_seconds;
     shown->step = *step;
     if (!fresh) {
         shown->step.seconds = follow_slowly(before.seconds, step->seconds, shown->taken);
@@ -118,7 +111,7 @@ double shown_update(struct shown *shown, const struct run_state *state, uint64_t
     double wait = shown->have && !another ? shown->taken_at + interval - now : 0;
     if (wait > 0)
         return wait;
-    if (!take(shown, &state->step.step, another || !shown->have))
+    if (!take(shown, &state->step.step, state->image_seconds, another || !shown->have))
         return interval;
     shown->generation = generation;
     shown->taken_events = state->events;

@@ -21,7 +21,7 @@ struct shown {
     bool noise_older;
     int tower_count;
     struct shown_tower *towers;
-    double images_per_second; /* averaged over what was shown */
+    double images_per_second; /* of the last tens of steps */
     double taken_at;          /* clock_seconds() */
     int64_t taken;            /* steps that were shown since the first */
     int64_t taken_events;     /* of the state, to see whether there is something newer */

@@ -256,7 +256,8 @@ void term_restyle(const struct preferences *preferences) {
         short pair = 0;
         if (term.colours > 0 && (look.foreground >= 0 || look.background >= 0)) {
             pair = (short)(i + 1);
-            init_pair(pair, (short)look.foreground, (short)look.background);
+            init_extended_pair(pair, palette_number(look.foreground, COLORS),
+                               palette_number(look.background, COLORS));
         }
         setcchar(&term.looks[i], L" ", attributes, pair, NULL);
     }
@@ -525,7 +526,7 @@ static void put_tones(int row, int col, const struct cell *cell) {
     short pair = 0;
     if (term.colours >= 256 && STYLES + 1 + TONES * TONES < COLOR_PAIRS) {
         pair = (short)(STYLES + 1 + upper * TONES + lower);
-        init_pair(pair, a, b);
+        init_extended_pair(pair, palette_number(a, COLORS), palette_number(b, COLORS));
     } else {
         static const char ramp[] = " .:-=+*#%@";
         uint8_t above[3], below[3];

@@ -64,7 +64,7 @@ struct run_state *state_new(void) {
     state->images = memory->image_events;
     state->best_precision = state->start_time = state->last_time = wire_unknown();
     state->best_step = state->at_step = state->batch = state->good_step = WIRE_UNKNOWN_INT;
-    state->lr = wire_unknown();
+    state->lr = state->image_seconds = wire_unknown();
     show_curve(state);
     return state;
 }
@@ -452,6 +452,7 @@ static enum status start(struct run_state *state, const struct event *event) {
     state->ended = state->crashed = false;
     state->run_end.kind = EVENT_NONE;
     state->device_count = 0;
+    state->timed_steps = 0;
     state->phase[0] = 0;
     return STATUS_OK;
 }
@@ -472,6 +473,16 @@ static void note_settings(struct run_state *state, const struct event *event) {
     }
     state->lr = wire_is_unknown(lr) ? state->lr : lr;
     state->batch = batch == WIRE_UNKNOWN_INT ? state->batch : batch;
+}
+
+/* The first step, which plans and allocates, counts only until there is a second one. */
+static void note_time(struct run_state *state, const struct event_step *e) {
+    static const double weight = 0.05;
+    if (!(e->seconds > 0) || !isfinite(e->seconds) || !(e->images > 0))
+        return;
+    double now = e->seconds / (double)e->images, n = (double)state->timed_steps++;
+    double part = n * weight < 1 && n > 0 ? 1 / n : weight;
+    state->image_seconds = n > 0 ? (1 - part) * state->image_seconds + part * now : now;
 }
 
 /* Where the run stands. */
@@ -508,6 +519,8 @@ static enum status fold(struct run_state *state, const struct event *event) {
         fold_score(state, &event->eval);
     state_rule_fold(state, event);
     note_settings(state, event);
+    if (event->kind == EVENT_STEP && !state_late(state, event))
+        note_time(state, &event->step);
     note_step(state, event);
     STATUS_TRY(mark(state, event));
     STATUS_TRY(keep_newest(state, event));

@@ -6,6 +6,7 @@
 
 #include "tests/support/cmocka.h"
 #include "tui/config.h"
+#include "tui/palette.h"
 
 static char path[1024];
 
@@ -108,8 +109,24 @@ static int begin(void **state) {
     return 0;
 }
 
+/* Where a terminal takes red, green and blue the numbers of 256 colours would all be dark blues. */
+static void colours_of_a_direct_terminal(void **state) {
+    (void)state;
+    enum { DIRECT = 1 << 24 };
+    for (int colour = -1; colour < 256; colour++) {
+        assert_int_equal(palette_number(colour, 8), colour);
+        assert_int_equal(palette_number(colour, 256), colour);
+    }
+    for (int colour = -1; colour < 8; colour++) /* its own */
+        assert_int_equal(palette_number(colour, DIRECT), colour);
+    assert_int_equal(palette_number(214, DIRECT), 0xffaf00);
+    assert_int_equal(palette_number(244, DIRECT), 0x808080);
+    assert_int_equal(palette_number(231, DIRECT), 0xffffff);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(colours_of_a_direct_terminal),
         cmocka_unit_test(good),
         cmocka_unit_test(wrong),
         cmocka_unit_test(the_prompt),

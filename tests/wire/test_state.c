@@ -260,6 +260,28 @@ static void settings_of_the_next_step(void **context) {
     arena_free(&arena);
 }
 
+/* The first step plans and allocates: it is forgotten with the second, and after a resume anew. */
+static void time_of_a_step(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    struct arena arena = {0};
+    static const double seconds[] = {5, 0.2, 0.4, 0, 0.3};
+    static const double wanted[] = {0.05, 0.002, 0.003, 0.003, 0.003};
+    assert_true(wire_is_unknown(state->image_seconds));
+    for (int start = 0; start < 2; start++) {
+        apply(state, run_start(1 + 10 * start, start ? 5 : WIRE_UNKNOWN_INT));
+        for (int i = 0; i < 5; i++) {
+            struct event step = events_step(2 + 10 * start + i, 1 + 5 * start + i, 2, &arena);
+            step.step.images = 100;
+            step.step.seconds = seconds[i];
+            apply(state, step);
+            assert_true(!(fabs(state->image_seconds - wanted[i]) > 1e-12));
+        }
+    }
+    state_free(state);
+    arena_free(&arena);
+}
+
 /* The rule in force changes with the command, not with the step after it; the curve knows every rule. */
 static void a_wrong_rule_comes_and_goes_with_its_command(void **context) {
     (void)context;
@@ -586,6 +608,7 @@ int main(void) {
         cmocka_unit_test(a_resume_or_rewind_drops_what_lies_beyond),
         cmocka_unit_test(where_a_rewind_goes),
         cmocka_unit_test(settings_of_the_next_step),
+        cmocka_unit_test(time_of_a_step),
         cmocka_unit_test(a_rewind_brings_back_the_step_before_the_wrong_rule),
         cmocka_unit_test(a_wrong_rule_comes_and_goes_with_its_command),
         cmocka_unit_test(many_wrong_rules_stay_bounded),
