@@ -92,7 +92,7 @@ static void add(struct curves *curves, int series, struct bucket *bucket, double
 static double tower_value(const struct run_state *state, const struct state_curve_point *point, int tower,
                           enum curve_quantity quantity) {
     const struct state_tower_point *t = &state->tower_points[point->first_tower + tower];
-    return quantity == CURVE_LOSS ? (double)t->loss : (double)t->grad_norm;
+    return state_tower_value(quantity == CURVE_LOSS ? t->loss : t->grad_norm);
 }
 
 /* Of the finite values; low > high: there is none. */

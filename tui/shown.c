@@ -225,6 +225,7 @@ static enum shown_finding judge_sums(const struct shown *shown, char *out, size_
 
 static enum shown_finding judge_shards(const struct shown *shown, char *out, size_t size) {
     int64_t least = INT64_MAX, most = 0;
+    int idle = 0;
     double plain = 0;
     for (int i = 0; i < shown->tower_count; i++) {
         const struct event_step_tower *t = &shown->towers[i].figures;
@@ -232,12 +233,14 @@ static enum shown_finding judge_shards(const struct shown *shown, char *out, siz
             return FINDING_NONE;
         least = t->images < least ? t->images : least;
         most = t->images > most ? t->images : most;
+        idle += t->images == 0;
         plain += t->loss / shown->tower_count;
     }
     if (shown->tower_count < 2 || least == most)
         return FINDING_NONE;
     if (least == 0) {
-        snprintf(out, size, "a tower without images this step has no weight in the average");
+        snprintf(out, size, "%d of %d towers ha%s no images (batch %lld) and no weight in the average", idle,
+                 shown->tower_count, idle == 1 ? "s" : "ve", (long long)shown->step.images);
     } else {
         char text[FORMAT_SIZE];
         format_fixed(text, plain, 6, 4);

@@ -135,7 +135,7 @@ static void describe_cursor(const struct towers_view *view, const struct scene *
     n += describe_markers(view, state, out + n, size - (size_t)n);
     n += snprintf(out + n, size - (size_t)n, "   towers");
     for (int i = 0; i < point->tower_count && i < 16 && n > 0 && (size_t)n < size; i++) {
-        format_fixed(value, (double)state->tower_points[point->first_tower + i].loss, 6, 4);
+        format_fixed(value, state_tower_value(state->tower_points[point->first_tower + i].loss), 6, 4);
         n += snprintf(out + n, size - (size_t)n, "  %s", value);
     }
 }

@@ -212,8 +212,20 @@ static const char *identical_words(const char *name, const struct why_step *step
     return text_is(name, "decay-per-tower") ? "identical here: no decay" : "identical here";
 }
 
-static void last_words(const struct why_step *step, bool brief, char *out, size_t size) {
-    int64_t kept = why_step_tower(step, step->towers - 1).images, all = step->images;
+/* Towers that have images, and so a loss and a gradient; *last: the last of them. */
+static int active_towers(const struct why_step *step, int *last) {
+    int count = 0;
+    *last = step->towers - 1;
+    for (int i = 0; i < step->towers; i++)
+        if (why_step_tower(step, i).images != 0) {
+            count++;
+            *last = i;
+        }
+    return count;
+}
+
+static void last_words(const struct why_step *step, int last, bool brief, char *out, size_t size) {
+    int64_t kept = why_step_tower(step, last).images, all = step->images;
     if (kept == WIRE_UNKNOWN_INT || all == WIRE_UNKNOWN_INT)
         snprintf(out, size, "only the last tower trains");
     else
@@ -224,7 +236,7 @@ static void last_words(const struct why_step *step, bool brief, char *out, size_
 void why_rule_words(const struct event_alternative *rule, const struct why_step *step, bool brief, char *out,
                     size_t size) {
     const char *name = rule->name;
-    int n = step->towers;
+    int last, n = active_towers(step, &last);
     char lr[FORMAT_SIZE];
     *out = 0;
     if (rule->identical) {
@@ -243,7 +255,7 @@ void why_rule_words(const struct event_alternative *rule, const struct why_step 
         else
             snprintf(out, size, "the same direction, %d times as far: as if lr were %s", n, lr);
     } else if (text_is(name, "last")) {
-        last_words(step, brief, out, size);
+        last_words(step, last, brief, out, size);
     } else if (text_is(name, "print-last")) {
         snprintf(out, size, "%s",
                  brief ? "only the print is one tower's"

@@ -227,6 +227,15 @@ static double known_or(double value, double other) {
     return wire_is_unknown(value) ? other : value;
 }
 
+/* A float has no room for what tells unknown from not a number; no loss or norm is -infinity. */
+static float tower_value(double value) {
+    return wire_is_unknown(value) ? -INFINITY : (float)value;
+}
+
+double state_tower_value(float value) {
+    return value == -INFINITY ? wire_unknown() : (double)value;
+}
+
 static enum status fold_point(struct run_state *state, const struct event *event) {
     const struct event_step *e = &event->step;
     struct curve *curve = &state->memory->curve;
@@ -240,7 +249,8 @@ static enum status fold_point(struct run_state *state, const struct event *event
     int64_t towers = e->tower_count < TOWERS ? e->tower_count : TOWERS;
     struct state_tower_point tower_points[TOWERS];
     for (int64_t i = 0; i < towers; i++)
-        tower_points[i] = (struct state_tower_point){(float)e->towers[i].loss, (float)e->towers[i].grad_norm};
+        tower_points[i] =
+            (struct state_tower_point){tower_value(e->towers[i].loss), tower_value(e->towers[i].grad_norm)};
     struct state_curve_point point = {
         .step = e->step,
         .loss = e->loss,

@@ -21,8 +21,11 @@ struct state_curve_point {
 enum { STATE_RULES = 16, STATE_RULE_NAME = 32 };
 
 struct state_tower_point {
-    float loss, grad_norm;
+    float loss, grad_norm; /* state_tower_value() */
 };
+
+/* A value of a tower's point as a number again: unknown, as of a tower without images, or not finite. */
+double state_tower_value(float value);
 
 enum state_marker_kind {
     MARKER_TOWERS,

@@ -149,9 +149,9 @@ static void device_words(struct sentence *s, const struct event_device *e) {
 }
 
 static enum event_level run_end_words(struct sentence *s, const struct event_run_end *e) {
-    say(s, "run ended");
-    say_text(s, ", ", e->reason, "");
-    say_integer(s, ", at step ", e->step, "");
+    say(s, "run ");
+    say_text(s, "", e->reason ? e->reason : "ended", "");
+    say_integer(s, " at step ", e->step, "");
     say_text(s, ": ", e->text, "");
     return text_is(e->reason, "failed") ? LEVEL_ERROR : LEVEL_INFO;
 }
@@ -168,8 +168,10 @@ static void towers_words(struct sentence *s, const struct event_towers *e) {
     say_text(s, ": ", e->reason, "");
 }
 
+/* The folder is the run's own: what it holds is told. */
 static void checkpoint_words(struct sentence *s, const struct event_checkpoint *e) {
-    say_text(s, "saved ", e->path, "");
+    const char *inside = e->path ? strstr(e->path, "/checkpoints/") : NULL;
+    say_text(s, "saved ", inside ? inside + 1 : e->path, "");
     say_bytes(s, ", ", e->bytes);
     say_number(s, " in ", e->seconds, "%.2f", 1, " s");
 }

@@ -122,12 +122,16 @@ static void fill_tower(struct player *p, struct event_step_tower *t, int k, int6
         t->wait_ms = t->load_ms = wire_unknown();
     if (s->nan_at && step == s->nan_at && k == p->towers - 1)
         t->cross_entropy = t->loss = t->grad_norm = NAN;
+    if (t->images == 0)
+        t->cross_entropy = t->weight_decay = t->loss = t->grad_norm = t->cosine = wire_unknown();
 }
 
 static void average(struct event_step *e) {
     double ce = 0, norm = 0, images = 0;
     for (int64_t k = 0; k < e->tower_count; k++) {
         const struct event_step_tower *t = &e->towers[k];
+        if (t->images == 0)
+            continue;
         ce += t->cross_entropy * (double)t->images;
         norm += t->grad_norm / (double)e->tower_count;
         images += (double)t->images;
