@@ -204,6 +204,8 @@ enum status engine_open(struct engine *engine) {
 
 void engine_close(struct engine *engine) {
     hub_close(engine->hub);
+    if (engine->unwanted && engine->folder_made)
+        run_folder_unmake(&engine->folder);
     telemetry_close(&engine->telemetry);
     session_close(&engine->session);
     resume_free(&engine->resume);

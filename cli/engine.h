@@ -27,6 +27,7 @@ struct engine {
     int script_refused; /* commands of the script, at their step */
     struct run_folder folder;
     bool folder_made; /* now, for this run */
+    bool unwanted;    /* engine_close() is to take the folder away again, if it was made now */
     struct checkpoint_folder checkpoints;
     struct resume resume; /* with --resume */
     struct lock lock;     /* the hub's while there is one */

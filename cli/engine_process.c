@@ -78,6 +78,7 @@ static int run(struct process *process) {
     }
     tell_resumed(engine);
     enum status status = go_live(process);
+    engine->unwanted = status != STATUS_OK;
     if (status != STATUS_OK)
         return cli_fail(status);
     engine_run(engine, &end);
