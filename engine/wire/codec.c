@@ -1,6 +1,7 @@
 #include "engine/wire/codec.h"
 
 #include <jansson.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -284,8 +285,10 @@ static enum status decode_object(const json_t *object, struct arena *arena, stru
     if (!json_is_string(name))
         return status_fail(STATUS_BAD_INPUT, "a line without \"event\"");
     struct event event = event_new(event_kind_find(json_string_value(name)));
-    if (seq && (!json_is_integer(seq) || json_integer_value(seq) < 1))
-        return status_fail(STATUS_BAD_INPUT, "field \"seq\": expected a whole number from 1");
+    if (seq &&
+        (!json_is_integer(seq) || json_integer_value(seq) < 1 || json_integer_value(seq) > WIRE_SEQ_MAX))
+        return status_fail(STATUS_BAD_INPUT, "field \"seq\": expected a whole number from 1 to %" PRId64,
+                           WIRE_SEQ_MAX);
     if (time && !json_is_number(time))
         return status_fail(STATUS_BAD_INPUT, "field \"time\": expected a number");
     event.seq = seq ? json_integer_value(seq) : 0;

@@ -234,7 +234,8 @@ bool event_decode_quick(const char *line, size_t length, struct arena *arena, st
     const struct event_description *description = event_describe(event.kind);
     if (!description)
         return false;
-    if (skip(&quick, ",\"seq\":") && (!read_integer(&quick, &event.seq) || event.seq < 1))
+    if (skip(&quick, ",\"seq\":") &&
+        (!read_integer(&quick, &event.seq) || event.seq < 1 || event.seq > WIRE_SEQ_MAX))
         return false;
     if (skip(&quick, ",\"time\":") && !read_number(&quick, &event.time))
         return false;

@@ -163,6 +163,8 @@ static void unknown_things_are_skipped_and_wrong_ones_refused(void **context) {
                                       "{\"event\":3}",
                                       "{\"event\":\"note\",\"seq\":0}",
                                       "{\"event\":\"note\",\"seq\":-1}",
+                                      "{\"event\":\"note\",\"seq\":9007199254740993}",
+                                      "{\"event\":\"note\",\"seq\":9223372036854775807}",
                                       "{\"event\":\"note\",\"seq\":1.5}",
                                       "{\"event\":\"note\",\"time\":\"x\"}",
                                       "{\"event\":\"note\",\"text\":3}",

@@ -263,10 +263,10 @@ static void odd_lines_are_the_same(void **context) {
         "{\"event\":\"n\\u006fte\"}\n", "{\"seq\":1,\"event\":\"note\"}\n", "{\"event\":\"none\"}\n",
         /* numbering and time */
         "{\"event\":\"note\",\"seq\":0}\n", "{\"event\":\"note\",\"seq\":-1}\n",
-        "{\"event\":\"note\",\"seq\":null}\n", "{\"event\":\"note\",\"time\":null}\n",
-        "{\"event\":\"note\",\"time\":1,\"seq\":1}\n", "{\"event\":\"note\",\"seq\":1,\"seq\":2}\n",
-        "{\"event\":\"note\",\"time\":1,\"time\":2}\n", "{\"event\":\"note\",\"event\":\"step\"}\n",
-        "{\"event\":\"note\",\"time\":\"1\"}\n",
+        "{\"event\":\"note\",\"seq\":9007199254740993}\n", "{\"event\":\"note\",\"seq\":null}\n",
+        "{\"event\":\"note\",\"time\":null}\n", "{\"event\":\"note\",\"time\":1,\"seq\":1}\n",
+        "{\"event\":\"note\",\"seq\":1,\"seq\":2}\n", "{\"event\":\"note\",\"time\":1,\"time\":2}\n",
+        "{\"event\":\"note\",\"event\":\"step\"}\n", "{\"event\":\"note\",\"time\":\"1\"}\n",
         /* fields: in another order, twice, not known, of another type */
         "{\"event\":\"note\",\"text\":\"a\",\"step\":1}\n", "{\"event\":\"note\",\"step\":1,\"step\":2}\n",
         "{\"event\":\"note\",\"text\":\"a\",\"text\":\"b\"}\n",
