@@ -264,7 +264,8 @@ static enum status take_commands(struct engine *engine) {
     struct command command;
     if (script_due(&engine->script, trainer_steps(trainer)))
         STATUS_TRY(trainer_settle(trainer)); /* it may have gone back */
-    while ((scripted = script_take(&engine->script, trainer_steps(trainer)))) {
+    int64_t steps = trainer_steps(trainer);  /* as it was: the first command may go back, the next go on */
+    while ((scripted = script_take(&engine->script, steps))) {
         bool refused = false;
         STATUS_TRY(trainer_command(trainer, scripted, &refused));
         engine->script_refused += refused;

@@ -36,7 +36,9 @@ static int by_step(const void *a, const void *b) {
 }
 
 static enum status read_lines(const char *path, char *text, struct script *script) {
+    static const char mark[] = "\xEF\xBB\xBF"; /* a byte order mark */
     int number = 0, room = 0;
+    text += strncmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
     for (char *line = text, *end; line && *line; line = end) {
         end = strchr(line, '\n');
         if (end)

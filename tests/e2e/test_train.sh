@@ -91,6 +91,10 @@ grep -q '"event":"towers".*"step":3,"from":2,"to":5' $record || fail "towers at 
 [ "$(grep -c '"event":"step"' $record)" = 14 ] || fail "14 steps"
 grep '"event":"step"' $record | sed -n 7p | grep -q '"lr":0.5,' || fail "lr from step 7"
 grep '"event":"step"' $record | sed -n 6p | grep -q '"lr":0.01,' || fail "lr up to step 6"
+printf '\xef\xbb\xbf@4 why apply sum\r\n@8 why restore --rewind\r\n@8 resume\r\n@9 towers 3\r\n' >session
+train rewound --steps 14 --script session >out 2>err || fail "a script that goes back and on: $(cat out err)"
+tail -n 1 runs/rewound/events.jsonl | grep -q '"step":14,"reason":"done"' || fail "it goes on after it went back"
+grep -q '"event":"towers".*"step":9,"from":2,"to":3' runs/rewound/events.jsonl || fail "and so does the script"
 printf '@4 pause\n' >session
 train paused --steps 14 --script session >out 2>err || fail "a pause for ever: $(cat err)"
 tail -n 1 runs/paused/events.jsonl | grep -q '"step":4,"reason":"stopped"' || fail "a run that nobody resumes ends"
