@@ -264,11 +264,13 @@ static enum status take_commands(struct engine *engine) {
     struct command command;
     if (script_due(&engine->script, trainer_steps(trainer)))
         STATUS_TRY(trainer_settle(trainer)); /* it may have gone back */
-    int64_t steps = trainer_steps(trainer);  /* as it was: the first command may go back, the next go on */
-    while ((scripted = script_take(&engine->script, steps))) {
+    int64_t most = trainer_steps(trainer); /* a command may go back: those of its step are due all the same */
+    while ((scripted = script_take(&engine->script, most))) {
         bool refused = false;
         STATUS_TRY(trainer_command(trainer, scripted, &refused));
         engine->script_refused += refused;
+        if (trainer_steps(trainer) > most) /* a phase ended a step */
+            most = trainer_steps(trainer);
     }
     while (!trainer_stopped(trainer) && hub_take(engine->hub, trainer_steps(trainer), &command))
         STATUS_TRY(apply(engine, &command));

@@ -95,6 +95,9 @@ printf '\xef\xbb\xbf@4 why apply sum\r\n@8 why restore --rewind\r\n@8 resume\r\n
 train rewound --steps 14 --script session >out 2>err || fail "a script that goes back and on: $(cat out err)"
 tail -n 1 runs/rewound/events.jsonl | grep -q '"step":14,"reason":"done"' || fail "it goes on after it went back"
 grep -q '"event":"towers".*"step":9,"from":2,"to":3' runs/rewound/events.jsonl || fail "and so does the script"
+printf '@4 phase next\n@4 phase run\n@5 resume\n' >session
+train walked --steps 14 --script session >out 2>err || fail "a script that walks a step: $(cat out err)"
+tail -n 1 runs/walked/events.jsonl | grep -q '"step":14,"reason":"done"' || fail "it goes on after the step"
 printf '@4 pause\n' >session
 train paused --steps 14 --script session >out 2>err || fail "a pause for ever: $(cat err)"
 tail -n 1 runs/paused/events.jsonl | grep -q '"step":4,"reason":"stopped"' || fail "a run that nobody resumes ends"
