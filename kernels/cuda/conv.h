@@ -1,4 +1,4 @@
-/* Convolutions by cuDNN (conv.c; on the simulated device by tests/cudasim/fake_conv.cpp).
+/* Convolutions by cuDNN (on the simulated device by tests/cudasim/fake_cudnn.cpp).
  *
  * A context is a stream's: calls on it are queued on that stream, in order, one thread at a time. A plan is a
  * GPU's and serves all contexts of that GPU. Everything is chosen, built and measured when the plan is made;

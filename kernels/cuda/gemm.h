@@ -1,4 +1,4 @@
-/* Dense layers by cuBLAS (gemm.c; on the simulated device by tests/cudasim/fake_gemm.cpp).
+/* Dense layers by cuBLAS (on the simulated device by tests/cudasim/fake_cublas.cpp).
  *
  * A gemm is a stream's: a cuBLAS handle with a workspace of its own (set explicitly, so that graphs can
  * capture it and results stay the same bytes). Calls are queued on that stream and never allocate or wait.

@@ -35,6 +35,9 @@ long cudasim_pieces(void);
 long cudasim_graphs(void);
 long cudasim_spoiled(void);
 
+/* Convolutions by an engine that may give other bytes each time, ever. */
+long cudasim_odd_engines(void);
+
 /* Nothing is allocated, no stream, event, graph or communicator is there, and nobody is waited for to begin
  * one. */
 int cudasim_clean(void);

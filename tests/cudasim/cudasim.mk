@@ -36,8 +36,7 @@ endif
 ifeq ($(SIM_MISSING),)
 ifeq ($(words $(cuda_headers)),4)
 SIM_PLUGIN := $(B)/sim/backend_sim.so
-SIM_REAL := kernels/cuda/conv.c kernels/cuda/conv_measure.c kernels/cuda/cudnn_graph.c kernels/cuda/engines.c
-SIM_HOST_OBJ := $(patsubst %.c,$(B)/sim/%.o,$(filter-out $(SIM_REAL),$(wildcard kernels/cuda/*.c)) kernels/op.c)
+SIM_HOST_OBJ := $(patsubst %.c,$(B)/sim/%.o,$(wildcard kernels/cuda/*.c) kernels/op.c)
 SIM_FAKE_OBJ := $(patsubst %.cpp,$(B)/sim/%.o,$(wildcard tests/cudasim/fake_*.cpp))
 $(B)/sim/%.o: %.c
 	@mkdir -p $(@D)

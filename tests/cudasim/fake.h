@@ -26,6 +26,9 @@ library library_call(cudaStream_t stream);
 // fake_nccl.cpp: no communicator is there or about to be.
 bool nccl_clean();
 
+// fake_cudnn.cpp: no descriptor is there.
+bool cudnn_clean();
+
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 } // namespace cudasim

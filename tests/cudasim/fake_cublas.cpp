@@ -33,18 +33,6 @@ static bool types_fit(cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cubl
     return sums == CUBLAS_COMPUTE_32F && a == b && (c == CUDA_R_32F || a == CUDA_R_16BF);
 }
 
-// What TF32 keeps of a factor: ten bits behind the point.
-static double factor(double value, bool tf32) {
-    if (!tf32)
-        return value;
-    float f = static_cast<float>(value);
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    bits = (bits + 0x1000) & 0xffffe000;
-    memcpy(&f, &bits, sizeof bits);
-    return f;
-}
-
 extern "C" {
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t *out) {
@@ -98,7 +86,8 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cubla
                             const void *b, cudaDataType_t b_type, int b_lead, const void *beta, void *c,
                             cudaDataType_t c_type, int c_lead, cublasComputeType_t sums, cublasGemmAlgo_t) {
     cuda_type type_a, type_b, type_c;
-    bool a_turned = op_a == CUBLAS_OP_T, b_turned = op_b == CUBLAS_OP_T, tf32 = sums == CUBLAS_COMPUTE_32F_FAST_TF32;
+    bool a_turned = op_a == CUBLAS_OP_T, b_turned = op_b == CUBLAS_OP_T,
+         tf32 = sums == CUBLAS_COMPUTE_32F_FAST_TF32;
     if (m < 0 || n < 0 || k < 0 || a_lead < std::max(1, a_turned ? k : m) ||
         b_lead < std::max(1, b_turned ? n : k) || c_lead < std::max(1, m) || op_a == CUBLAS_OP_C ||
         op_b == CUBLAS_OP_C)

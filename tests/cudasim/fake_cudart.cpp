@@ -274,7 +274,7 @@ long cudasim_pieces(void) {
 int cudasim_clean(void) {
     World &w = world();
     return w.streams.empty() && w.events.empty() && w.graphs.empty() && w.pinned.empty() && memory_empty() &&
-           nccl_clean();
+           nccl_clean() && cudnn_clean();
 }
 
 // ---- GPUs
@@ -510,6 +510,20 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
     world().events.insert(e);
     *out = reinterpret_cast<cudaEvent_t>(e);
     return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *out) {
+    return cudaEventCreateWithFlags(out, cudaEventDefault);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
+    auto *e = reinterpret_cast<Event *>(handle);
+    if (!world().events.count(e))
+        return failed(cudaErrorInvalidResourceHandle);
+    if (forbidden())
+        return failed(cudaErrorStreamCaptureUnsupported);
+    pass_time_until("cudaEventSynchronize", [=] { return !e->done || *e->done || lost(e->gpu); });
+    return lost(e->gpu) ? failed(cudaErrorDevicesUnavailable) : cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {

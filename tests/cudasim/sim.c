@@ -59,6 +59,13 @@ long sim_spoiled(void) {
     return spoiled();
 }
 
+long sim_odd_engines(void) {
+    long (*odd)(void);
+    void *at = symbol("cudasim_odd_engines");
+    memcpy(&odd, &at, sizeof odd);
+    return odd();
+}
+
 bool sim_clean(void) {
     int (*clean)(void);
     void *at = symbol("cudasim_clean");

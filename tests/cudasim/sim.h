@@ -21,6 +21,7 @@ void sim_set(struct cudasim_settings settings);
 int sim_waits(void);
 long sim_graphs(void);
 long sim_spoiled(void);
+long sim_odd_engines(void);
 bool sim_clean(void);
 
 /* Nothing fails: that many GPUs, in an order by the seed. */

@@ -6,6 +6,9 @@
 
 #include <cuda_bf16.h>
 
+#include <cstdint>
+#include <cstring>
+
 namespace cudasim {
 
 struct values {
@@ -26,6 +29,18 @@ struct values {
             static_cast<float *>(data)[i] = static_cast<float>(value);
     }
 };
+
+// What TF32 keeps of a factor: ten bits behind the point.
+inline double factor(double value, bool tf32) {
+    if (!tf32)
+        return value;
+    float f = static_cast<float>(value);
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    bits = (bits + 0x1000) & 0xffffe000;
+    memcpy(&f, &bits, sizeof bits);
+    return f;
+}
 
 } // namespace cudasim
 
