@@ -194,12 +194,19 @@ INLINE void vec_store_bytes_some(uint8_t *to, vec_int v, int count) {
 #if defined(ISA_avx512)
 #define vec_slide(low, high, n)                                                                              \
     ((n) == 16 ? (high) : (vec)_mm512_alignr_epi32((__m512i)(high), (__m512i)(low), (n)&15))
-#elif defined(ISA_avx2)
-#define vec_slide(low, high, n)                                                                              \
-    __builtin_shuffle(low, high,                                                                             \
-                      (vec_int){(n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, (n) + 6, (n) + 7})
 #else
-#define vec_slide(low, high, n) __builtin_shuffle(low, high, (vec_int){(n), (n) + 1, (n) + 2, (n) + 3})
+/* gcc and clang have this under two names; clang's is known to gcc from version 12 on. */
+#ifdef __clang__
+#define vec_pick(low, high, ...) __builtin_shufflevector(low, high, __VA_ARGS__)
+#else
+#define vec_pick(low, high, ...) __builtin_shuffle(low, high, (vec_int){__VA_ARGS__})
+#endif
+#ifdef ISA_avx2
+#define vec_slide(low, high, n)                                                                              \
+    vec_pick(low, high, (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, (n) + 6, (n) + 7)
+#else
+#define vec_slide(low, high, n) vec_pick(low, high, (n), (n) + 1, (n) + 2, (n) + 3)
+#endif
 #endif
 
 /* The sum in a fixed order. */
