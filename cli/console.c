@@ -1,6 +1,7 @@
 #include "cli/console.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ enum status console_begin(struct app_options *options) {
     memset(options, 0, sizeof *options);
     preferences_default(&options->preferences);
     keymap_default(&options->keymap);
-    char path[4096];
+    char path[PATH_MAX];
     config_path(path, sizeof path);
     return config_read(path, &options->preferences, &options->keymap);
 }

@@ -4,12 +4,13 @@
 #define TOWERSCOPE_CLI_OPTIONS_H
 
 #include "engine/train/settings.h"
+#include "engine/wire/live.h"
 
 struct run_options {
-    struct settings settings; /* file < environment < flags; what nobody gave is not filled in */
-    char name[65];            /* of the run; "" when not given */
-    char script[1024];        /* "" when not given */
-    char note[1200]; /* what was given and does not count, for stderr; "" */
+    struct settings settings;    /* file < environment < flags; what nobody gave is not filled in */
+    char name[RUN_NAME_MAX + 1]; /* of the run; "" when not given */
+    char script[1024];           /* "" when not given */
+    char note[1200];             /* what was given and does not count, for stderr; "" */
     bool help;
 };
 
@@ -23,7 +24,8 @@ enum status options_read_word(int argc, char **argv, struct run_options *out, ch
 enum status options_only(const struct run_options *options, const char *command, const char *const *keys,
                          int count);
 
-/* The refusal of --`option`, with the nearest of names[count] when one is near; `where`: "doctor: ", or "". */
+/* The refusal of --`option`, with the nearest of names[count] when one is near; `where`: "doctor: ", or "".
+ */
 enum status options_unknown(const char *where, const char *option, const char *const *names, int count);
 
 /* The options, for --help. */

@@ -1,4 +1,5 @@
 /* `towerscope replay`: the console on a record. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ int command_replay(int argc, char **argv) {
         cli_fail(status);
         return EXIT_USAGE;
     }
-    char path[4096];
+    char path[PATH_MAX];
     status = find_record(line.what, find_runs(line.runs), path, sizeof path);
     if (status != STATUS_OK)
         return cli_fail(status);

@@ -5,9 +5,10 @@
 #include <limits.h>
 
 #include "engine/train/settings.h"
+#include "engine/wire/live.h"
 
 struct run_folder {
-    char name[65];
+    char name[RUN_NAME_MAX + 1];
     char path[PATH_MAX]; /* RUNS/NAME, or where it was moved to */
     int fd;              /* descriptor of it, wherever it is moved to; -1: not held */
 };

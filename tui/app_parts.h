@@ -27,7 +27,7 @@ struct message {
 
 struct app {
     struct app_options options;
-    char run[64], waiting[128];
+    char run[RUN_NAME_MAX + 1], waiting[128];
     enum screen screen;
     bool help, quiet;
     enum mode mode;

@@ -7,12 +7,12 @@
 
 /* How it was left, for the one who prints it. */
 struct console_farewell {
-    char run[65];   /* its name, as the run says it; "": it has not */
-    char text[512]; /* where the run is; "" when it ended or nothing is known */
-    int signal;     /* the signal that ended it; 0: none */
-    bool gone;      /* the terminal hung up: there is nobody to tell */
-    bool live;      /* the run goes on */
-    bool stopping;  /* but it was told to end */
+    char run[RUN_NAME_MAX + 1]; /* its name, as the run says it; "": it has not */
+    char text[512];             /* where the run is; "" when it ended or nothing is known */
+    int signal;                 /* the signal that ended it; 0: none */
+    bool gone;                  /* the terminal hung up: there is nobody to tell */
+    bool live;                  /* the run goes on */
+    bool stopping;              /* but it was told to end */
 };
 
 /* Show the feed until the person leaves, the terminal hangs up or a signal ends it. The terminal is as it

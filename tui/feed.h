@@ -12,10 +12,10 @@
 /* What the console says about the feed itself. */
 struct feed_status {
     bool replay;
-    bool reading;      /* the record is still being taken in */
-    double read;       /* how much of it: 0..1; unknown: no idea */
-    char trouble[512]; /* "": none */
-    char run[65];      /* the name that a live run's folder has by now; "": not known */
+    bool reading;               /* the record is still being taken in */
+    double read;                /* how much of it: 0..1; unknown: no idea */
+    char trouble[512];          /* "": none */
+    char run[RUN_NAME_MAX + 1]; /* the name that a live run's folder has by now; "": not known */
     /* of a replay */
     bool playing;
     double speed; /* of the run's own pace */

@@ -6,6 +6,8 @@
 #ifndef TOWERSCOPE_ENGINE_TRAIN_CHECKPOINT_H
 #define TOWERSCOPE_ENGINE_TRAIN_CHECKPOINT_H
 
+#include <limits.h>
+
 #include "engine/train/snapshot.h"
 #include "engine/wire/event.h"
 
@@ -49,10 +51,11 @@ void checkpoint_free(struct checkpoint *checkpoint);
 /* ---- the folder of a run */
 
 struct checkpoint_folder {
-    bool held;       /* it is the folder "checkpoints" of the folder `run`, wherever that is moved to */
-    int run;         /* descriptor of the run's folder, when held */
-    char path[4096]; /* RUNS/NAME/checkpoints, for sentences and events when held; made by the first save */
-    char last[4160]; /* path of the last save */
+    bool held;           /* it is the folder "checkpoints" of the folder `run`, wherever that is moved to */
+    int run;             /* descriptor of the run's folder, when held */
+    char path[PATH_MAX]; /* RUNS/NAME/checkpoints, for sentences and events when held; made by the first save
+                          */
+    char last[PATH_MAX + 64]; /* path of the last save */
 };
 
 /* Save as step-NNNNNNNN.safetensors and fill *out but for the step (its path is `last`). Afterwards the

@@ -197,7 +197,7 @@ static void tell(struct trainer *t, bool confusion) {
         char text[128];
         snprintf(text, sizeof text, "%lld test images have a score that is not finite; they count as wrong",
                  (long long)unsure);
-        report_alarm(t, "warning", t->progress.steps, WIRE_UNKNOWN_INT, NULL, text);
+        report_alarm(t, "warning", t->progress.steps, -1, NULL, text);
     }
 }
 

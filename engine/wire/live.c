@@ -21,9 +21,9 @@ enum status run_name_check(const char *name) {
     size_t length = strlen(name);
     char shown[80];
     text_printable(shown, sizeof shown, name);
-    if (length < 1 || length > 64)
-        return status_fail(STATUS_BAD_INPUT, "run name \"%s\": %zu characters, expected 1 to 64", shown,
-                           length);
+    if (length < 1 || length > RUN_NAME_MAX)
+        return status_fail(STATUS_BAD_INPUT, "run name \"%s\": %zu characters, expected 1 to %d", shown,
+                           length, RUN_NAME_MAX);
     if (name[0] == '.' || name[0] == '-')
         return status_fail(STATUS_BAD_INPUT, "run name \"%s\": it can't begin with a dot or a dash", shown);
     if (strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != length)

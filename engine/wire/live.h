@@ -12,8 +12,10 @@
 
 #include "kernels/status.h"
 
+enum { RUN_NAME_MAX = 64 }; /* letters of a run's name */
+
 struct live_run {
-    char name[65]; /* of the run: the last part of its path */
+    char name[RUN_NAME_MAX + 1]; /* of the run: the last part of its path */
     char id[17];
     char folder[PATH_MAX]; /* of the run, absolute */
     double started;        /* seconds since 1970 */

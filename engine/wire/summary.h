@@ -7,9 +7,9 @@
 #include "kernels/status.h"
 
 struct run_summary {
-    char name[65], folder[PATH_MAX];
-    char state[16]; /* starting, training, paused, evaluating, saving, ending, ended, crashed; "empty": nothing
-                       recorded */
+    char name[RUN_NAME_MAX + 1], folder[PATH_MAX];
+    char state[16]; /* starting, training, paused, evaluating, saving, ending, ended, crashed; "empty":
+                       nothing recorded */
     bool live;
     int64_t step, towers; /* WIRE_UNKNOWN_INT: not known */
     double loss;          /* averaged, of the last recorded step; unknown */
