@@ -1,6 +1,5 @@
 #include "engine/wire/state.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +10,10 @@
 #include "engine/base/text.h"
 #include "engine/wire/compare.h"
 #include "engine/wire/curve.h"
+#include "engine/wire/state_log.h"
 #include "engine/wire/state_rule.h"
 
-enum { LOG_LINES = 4000, MARKERS = 2000, SCORES = 4000, DEVICES = 256, IMAGES = 256, TOWERS = 4096 };
+enum { SCORES = 4000, DEVICES = 256, IMAGES = 256, TOWERS = 4096 };
 
 struct score {
     int64_t step;
@@ -30,8 +30,8 @@ struct state_memory {
     struct kept_event kept_good;
     struct event good; /* the newest step before a wrong rule came into force: what a rewind goes back to */
     struct curve curve;
-    struct state_marker markers[MARKERS];
-    struct state_log_line log[LOG_LINES];
+    struct state_marker markers[STATE_MARKERS];
+    struct state_log_line log[STATE_LOG_LINES];
     struct score scores[SCORES];
     int64_t score_count;
 };
@@ -82,143 +82,10 @@ void state_free(struct run_state *state) {
     free_kept(memory->devices, DEVICES);
     free_kept(memory->images, IMAGES);
     free_kept(&memory->kept_good, 1);
-    for (int64_t i = 0; i < state->marker_count; i++)
-        free(memory->markers[i].text);
-    for (int64_t i = 0; i < state->log_count; i++)
-        free(memory->log[i].text);
+    state_log_free(state);
     curve_close(&memory->curve);
     free(memory);
     free(state);
-}
-
-/* ---- log and markers */
-
-static enum status add_log(struct run_state *state, struct state_log_line line, const char *text) {
-    char *copy = strdup(text);
-    if (!copy)
-        return no_memory();
-    if (state->log_count == LOG_LINES) { /* the oldest quarter goes, so that moving is rare */
-        enum { GONE = LOG_LINES / 4 };
-        for (int i = 0; i < GONE; i++)
-            free(state->log[i].text);
-        memmove(state->log, state->log + GONE, (LOG_LINES - GONE) * sizeof *state->log);
-        state->log_count -= GONE;
-        state->log_dropped += GONE;
-    }
-    line.text = copy;
-    state->log[state->log_count++] = line;
-    return STATUS_OK;
-}
-
-/* A run that ended without saying so. */
-static enum status add_end(struct run_state *state, const char *text) {
-    struct state_log_line line = {
-        state->last_time, WIRE_UNKNOWN_INT, EVENT_RUN_END, LEVEL_ERROR, false, NULL};
-    return add_log(state, line, text);
-}
-
-static enum status add_marker(struct run_state *state, enum state_marker_kind kind, int64_t step,
-                              const char *text) {
-    if (step == WIRE_UNKNOWN_INT)
-        return STATUS_OK;
-    char clean[80];
-    text_printable(clean, sizeof clean, text);
-    char *copy = strdup(clean);
-    if (!copy)
-        return no_memory();
-    if (state->marker_count == MARKERS) {
-        enum { GONE = MARKERS / 4 };
-        for (int i = 0; i < GONE; i++)
-            free(state->markers[i].text);
-        memmove(state->markers, state->markers + GONE, (MARKERS - GONE) * sizeof *state->markers);
-        state->marker_count -= GONE;
-    }
-    state->markers[state->marker_count++] = (struct state_marker){kind, step, copy};
-    return STATUS_OK;
-}
-
-/* The step that a line of the log stands beside. */
-static int64_t step_of(const struct event *event) {
-    return event->kind == EVENT_RUN_START ? event->run_start.resumed_from : event_step(event);
-}
-
-/* Whether an event makes a line of the log. Steps and measurements don't; neither does "saving" before
- * "saved". */
-static bool is_logged(const struct run_state *state, const struct event *event) {
-    switch (event->kind) {
-    case EVENT_WHY: /* one that is walked; of a run that trains on they would push everything else out */
-        return !text_is(state->phase, "training");
-    case EVENT_RUN_START:
-    case EVENT_EVAL:
-    case EVENT_TOWERS:
-    case EVENT_CHECKPOINT:
-    case EVENT_REWIND:
-    case EVENT_NOTE:
-    case EVENT_ALARM:
-    case EVENT_RUN_END:
-        return true;
-    case EVENT_COMMAND:
-        return !text_is(event->command.status, "pending");
-    case EVENT_CONTROL: {
-        const char *before = state->control.kind ? state->control.control.holder_user : NULL;
-        const char *after = event->control.holder_user;
-        return (before && after) ? strcmp(before, after) != 0 : before != after;
-    }
-    case EVENT_STATE:
-        if (text_is(event->state.state, "training"))
-            return text_is(state->phase, "paused") || text_is(state->phase, "starting");
-        /* an evaluation or a save in a pause ends in the same pause */
-        if (text_is(state->phase, "evaluating") || text_is(state->phase, "saving"))
-            return false;
-        return (text_is(event->state.state, "paused") || text_is(event->state.state, "starting")) &&
-               !text_is(event->state.state, state->phase);
-    default:
-        return false;
-    }
-}
-
-static enum status mark_command(struct run_state *state, const struct event_command *command) {
-    /* These are told by an event, and so a marker, of their own, or change nothing. */
-    static const char *const others[] = {"towers", "note",  "save",   "eval",    "status",
-                                         "images", "phase", "why on", "why off", NULL};
-    if (!text_is(command->status, "applied") || !command->text || command->screen)
-        return STATUS_OK;
-    for (int i = 0; others[i]; i++)
-        if (text_begins(command->text, others[i]))
-            return STATUS_OK;
-    return add_marker(state, MARKER_COMMAND, command->step, command->text);
-}
-
-static enum status mark(struct run_state *state, const struct event *event) {
-    char text[80];
-    switch (event->kind) {
-    case EVENT_RUN_START:
-        if (event->run_start.resumed_from == WIRE_UNKNOWN_INT)
-            return STATUS_OK;
-        return add_marker(state, MARKER_RESUME, event->run_start.resumed_from, "resumed");
-    case EVENT_TOWERS:
-        snprintf(text, sizeof text, "towers %" PRId64 "->%" PRId64, event->towers.from, event->towers.to);
-        return add_marker(state, MARKER_TOWERS, event->towers.step, text);
-    case EVENT_COMMAND:
-        return mark_command(state, &event->command);
-    case EVENT_ALARM:
-        if (text_is(event->alarm.level, "info"))
-            return STATUS_OK;
-        return add_marker(state, MARKER_ALARM, event->alarm.step,
-                          event->alarm.text ? event->alarm.text : "alarm");
-    case EVENT_EVAL:
-        snprintf(text, sizeof text, "precision %.1f %%", 100 * event->eval.precision);
-        return add_marker(state, MARKER_EVAL, event->eval.step, text);
-    case EVENT_CHECKPOINT:
-        return add_marker(state, MARKER_CHECKPOINT, event->checkpoint.step, "saved");
-    case EVENT_REWIND:
-        snprintf(text, sizeof text, "back to %" PRId64, event->rewind.to);
-        return add_marker(state, MARKER_REWIND, event->rewind.to, text);
-    case EVENT_NOTE:
-        return add_marker(state, MARKER_NOTE, event->note.step, event->note.text ? event->note.text : "");
-    default:
-        return STATUS_OK;
-    }
 }
 
 /* ---- curves and scores */
@@ -428,14 +295,8 @@ static void drop_newest(struct run_state *state, int64_t step) {
 static void go_back(struct run_state *state, int64_t step) {
     struct state_memory *memory = state->memory;
     curve_drop(&memory->curve, step);
+    state_markers_drop(state, step);
     int64_t kept = 0;
-    for (int64_t i = 0; i < state->marker_count; i++)
-        if (state->markers[i].step <= step)
-            state->markers[kept++] = state->markers[i];
-        else
-            free(state->markers[i].text);
-    state->marker_count = kept;
-    kept = 0;
     for (int64_t i = 0; i < memory->score_count; i++)
         if (memory->scores[i].step <= step)
             memory->scores[kept++] = memory->scores[i];
@@ -453,7 +314,7 @@ static enum status start(struct run_state *state, const struct event *event) {
             state->start_time = event->time;
     } else {
         if (state->started && !state->ended && !state->crashed)
-            STATUS_TRY(add_end(state, "the run ended without a word: it crashed or was killed"));
+            STATUS_TRY(state_log_end(state, "the run ended without a word: it crashed or was killed"));
         go_back(state, from);
         if (!state->started)
             state->start_time = event->time;
@@ -513,14 +374,7 @@ static enum status fold(struct run_state *state, const struct event *event) {
         STATUS_TRY(start(state, event));
     if (event->kind == EVENT_HELLO) /* another connection: who holds control comes with it */
         state->control.kind = EVENT_NONE;
-    if (is_logged(state, event)) {
-        char text[512];
-        enum event_level level = event_words(event, text, sizeof text);
-        bool quiet = level == LEVEL_INFO && (event->kind == EVENT_WHY ||
-                                             (event->kind == EVENT_COMMAND && event->command.screen != NULL));
-        struct state_log_line line = {event->time, step_of(event), event->kind, level, quiet, NULL};
-        STATUS_TRY(add_log(state, line, text));
-    }
+    STATUS_TRY(state_log_fold(state, event));
     if (event->kind == EVENT_STEP)
         STATUS_TRY(fold_point(state, event));
     if (event->kind == EVENT_REWIND && event->rewind.to != WIRE_UNKNOWN_INT)
@@ -532,7 +386,7 @@ static enum status fold(struct run_state *state, const struct event *event) {
     if (event->kind == EVENT_STEP && !state_late(state, event))
         note_time(state, &event->step);
     note_step(state, event);
-    STATUS_TRY(mark(state, event));
+    STATUS_TRY(state_markers_fold(state, event));
     STATUS_TRY(keep_newest(state, event));
     if (event->kind == EVENT_RUN_END)
         state->ended = true;
@@ -562,26 +416,10 @@ enum status state_crashed(struct run_state *state, const char *text) {
     char clean[512];
     text_printable(clean, sizeof clean,
                    text ? text : "the engine is gone without saying so: it crashed or was killed");
-    return add_end(state, clean);
+    return state_log_end(state, clean);
 }
 
 /* ---- copying */
-
-static bool copy_texts(struct run_state *copy, const struct run_state *state) {
-    for (; copy->marker_count < state->marker_count; copy->marker_count++) {
-        struct state_marker *marker = &copy->markers[copy->marker_count];
-        *marker = state->markers[copy->marker_count];
-        if (!(marker->text = strdup(marker->text)))
-            return false;
-    }
-    for (; copy->log_count < state->log_count; copy->log_count++) {
-        struct state_log_line *line = &copy->log[copy->log_count];
-        *line = state->log[copy->log_count];
-        if (!(line->text = strdup(line->text)))
-            return false;
-    }
-    return true;
-}
 
 static bool copy_events(struct run_state *copy, const struct run_state *state) {
     for (int kind = 0; kind < EVENT_KINDS; kind++) {
@@ -631,7 +469,7 @@ struct run_state *state_copy(const struct run_state *state) {
            (size_t)state->memory->score_count * sizeof *memory->scores);
     memory->score_count = state->memory->score_count;
     show_curve(copy);
-    if (!copy_texts(copy, state) || !copy_events(copy, state)) {
+    if (!state_log_copy(copy, state) || !copy_events(copy, state)) {
         state_free(copy);
         return NULL;
     }
