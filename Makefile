@@ -85,7 +85,7 @@ SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
         golden-screens protocol install uninstall clean help FORCE
 .DELETE_ON_ERROR:
 all: $(BIN) plugins
-	$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope
+	$(if $(SANITIZE),,$(Q)mkdir -p build && ln -sfn $(VARIANT)/towerscope build/towerscope)
 
 # ---- the GPU plugin, where its toolkit is
 PLUGINS :=
