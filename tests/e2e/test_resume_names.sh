@@ -5,11 +5,6 @@
 set -u
 . "$SOURCE/tests/trials/fixtures.sh"
 cd "$TEST_TMP"
-bad=0
-fail() {
-    echo "FAIL: $*"
-    bad=1
-}
 train() { "$TOWERSCOPE" train "$@" --eval-every 0 --log-every 1000000 >out 2>err </dev/null; }
 resume() { "$TOWERSCOPE" train "$1" --resume "${@:2}" --log-every 1000000 >out 2>err </dev/null; }
 steps() { grep -c '"event":"step"' "runs/$1/events.jsonl"; }

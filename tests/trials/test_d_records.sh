@@ -5,11 +5,6 @@
 set -u
 . "$SOURCE/tests/trials/fixtures.sh"
 cd "$TEST_TMP"
-bad=0
-fail() {
-    echo "FAIL: $*"
-    bad=1
-}
 make_idx data 50
 "$TOWERSCOPE" train r --data data --model softmax --batch 10 --steps 60 --eval-every 20 --record-every 1 </dev/null >out 2>&1 ||
     fail "a run: $(cat out)"
