@@ -91,6 +91,7 @@ struct plan_info {
                               size depend on ops and implementation only, not on `images` */
     bool backward_reads_x; /* backward reads the group's input ... */
     bool backward_reads_y; /* ... or output: else those buffers may be reused after forward */
+    bool gradients_later;  /* backward without grads makes dx alone, and leaves the rest to gradients() */
     bool real_output;      /* y is real though activations are narrower (only where the request reaches_end,
                               and all of it is taken) */
 };
@@ -220,12 +221,15 @@ struct device_ops {
     enum status (*repeat)(struct stream *, const struct repeat *, repeat_work *work, void *context);
     /* Devices whose streams may have several threads, else NULL. lanes() calls work(context, lane, stream)
      * for lane 0 .. count - 1, lane l always on the same thread of the stream's team, with a stream of that
-     * thread alone; it returns when all returned, the failure of the lowest lane is the result. gather() is
-     * for what they made apart: `count` arrays of reals, one every `apart` bytes of `all`, which ends with
-     * the last one; all others are added to the first, in order. */
+     * thread alone; it returns when all returned, the failure of the lowest lane is the result.
+     * gradients(), of a plan that has gradients_later: a share of the gradients of its parameters, the part-th of
+     * `parts`, over its images; with `add` it is added to what is there. Reads x, and dy as backward left it.
+     * add(): to += from, as many elements as `to` has. */
     enum status (*lanes)(struct stream *, int count,
                          enum status (*work)(void *context, int lane, struct stream *), void *context);
-    enum status (*gather)(struct device *, struct stream *, struct span all, int count, size_t apart);
+    enum status (*gradients)(struct stream *, const struct plan *, const struct plan_args *, int part, int parts,
+                             bool add);
+    enum status (*add)(struct device *, struct stream *, struct span to, struct span from);
     /* These two use the whole device; on a synchronous one no stream of it may be at work. A call with the
      * shared parameters works on every GPU; one with a tower's own (see buffer_new) on that tower's. */
     enum status (*combine)(struct device *, const struct combine_args *);

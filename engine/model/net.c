@@ -1,4 +1,5 @@
 #include "engine/base/clock.h"
+#include "engine/model/layout.h"
 #include "engine/model/net_impl.h"
 
 /* ---- places */
@@ -190,31 +191,99 @@ enum status net_loss(const struct net *net, struct stream *stream, const struct 
     return run_lanes(&pass, stream, loss_lane);
 }
 
-/* The flat gradient that a lane writes. */
-static struct span lane_gradient(const struct pass *pass, int lane) {
-    return part(pass->memory->gradient, (size_t)lane * pass->net->lane_gradient,
-                pass->net->model->flat_count * pass->net->element);
+/* ---- backward: first each lane, then what takes all of them */
+
+static struct span group_dy(const struct pass *pass, const struct lane *lane, int g) {
+    return g + 1 < pass->net->group_count ? own(pass->memory, lane, &lane->plan->groups[g + 1].dx)
+                                          : common_part(pass->net, pass->memory, lane, &pass->net->dlogits);
+}
+
+/* A tensor of the gradient that a lane makes. */
+static struct span lane_tensor(const struct pass *pass, int lane, int tensor) {
+    const struct net *net = pass->net;
+    const struct model_parameter *parameter = &net->model->parameters[tensor];
+    size_t offset = lane == 0 ? parameter->offset * net->element
+                              : net->others_offset + (size_t)(lane - 1) * net->lane_gradient +
+                                    net->tensor_offsets[tensor];
+    return part(pass->memory->gradient, offset, parameter->count * net->element);
+}
+
+static void lane_tensors(const struct pass *pass, int lane, const struct group *group, struct span *out) {
+    const struct model *model = pass->net->model;
+    for (int i = 0; i < model->parameter_count; i++) {
+        int op = model->parameters[i].op - group->first_op;
+        if (op >= 0 && op < group->info.taken)
+            out[op] = lane_tensor(pass, lane, i);
+    }
 }
 
 static enum status backward_lane(void *context, int number, struct stream *stream) {
     const struct pass *pass = context;
     const struct net *net = pass->net;
     const struct lane *lane = &net->lanes[number];
-    struct span dy = common_part(net, pass->memory, lane, &net->dlogits);
     for (int g = net->group_count - 1; g >= 0; g--) {
         const struct group *group = &lane->plan->groups[g];
         struct plan_args args = group_args(pass, number, group);
-        args.dy = dy;
+        args.dy = group_dy(pass, lane, g);
         args.dx = own(pass->memory, lane, &group->dx);
         if (group->info.backward_reads_x) /* else it may lie under something else by now */
             args.x = group_x(pass, lane, g);
         if (group->info.backward_reads_y)
             args.y = group_y(pass, lane, g);
-        tensors(net, group, lane_gradient(pass, number), args.grads);
+        if (!group_is_later(net, group))
+            lane_tensors(pass, number, group, args.grads);
         STATUS_TRY(net->device.ops->backward(stream, group->plan, &args));
-        dy = args.dx;
     }
     return STATUS_OK;
+}
+
+/* A share of a group's gradients from all lanes' images, in the order of the lanes. */
+static enum status later_share(const struct pass *pass, struct stream *stream, int g, int share) {
+    const struct net *net = pass->net;
+    for (int l = 0; l < net->lane_count; l++) {
+        const struct lane *lane = &net->lanes[l];
+        const struct group *group = &lane->plan->groups[g];
+        struct plan_args args = {.x = group_x(pass, lane, g), .dy = group_dy(pass, lane, g)};
+        lane_tensors(pass, 0, group, args.grads);
+        STATUS_TRY(net->device.ops->gradients(stream, group->plan, &args, share, net->lane_count, l > 0));
+    }
+    return STATUS_OK;
+}
+
+/* The share-th of `shares` pieces of a tensor, cut where cache lines end. */
+static struct span piece(struct span tensor, int share, int shares) {
+    size_t lines = (tensor.bytes + LAYOUT_ALIGNMENT - 1) / LAYOUT_ALIGNMENT;
+    size_t begin = lines * (size_t)share / (size_t)shares * LAYOUT_ALIGNMENT;
+    size_t end = lines * ((size_t)share + 1) / (size_t)shares * LAYOUT_ALIGNMENT;
+    end = end < tensor.bytes ? end : tensor.bytes;
+    return part(tensor, begin, end > begin ? end - begin : 0);
+}
+
+/* A share of the sums of what the lanes made of a group's gradients, in the order of the lanes. */
+static enum status sum_share(const struct pass *pass, struct stream *stream, int g, int share) {
+    const struct net *net = pass->net;
+    const struct group *group = &net->plans[0].groups[g];
+    for (int i = 0; i < net->model->parameter_count; i++) {
+        int op = net->model->parameters[i].op - group->first_op;
+        struct span to = piece(lane_tensor(pass, 0, i), share, net->lane_count);
+        for (int l = 1; l < net->lane_count && op >= 0 && op < group->info.taken && to.data; l++)
+            STATUS_TRY(net->device.ops->add(net->device.device, stream, to,
+                                            piece(lane_tensor(pass, l, i), share, net->lane_count)));
+    }
+    return STATUS_OK;
+}
+
+static enum status gather_share(void *context, int share, struct stream *stream) {
+    const struct pass *pass = context;
+    for (int g = 0; g < pass->net->group_count; g++)
+        STATUS_TRY(group_is_later(pass->net, &pass->net->plans[0].groups[g])
+                       ? later_share(pass, stream, g, share)
+                       : sum_share(pass, stream, g, share));
+    return STATUS_OK;
+}
+
+static enum status gather(struct pass *pass, struct stream *stream) {
+    return pass->net->lane_count == 1 ? STATUS_OK : run_lanes(pass, stream, gather_share);
 }
 
 static enum status check_backward(const struct net *net, const struct net_memory *memory,
@@ -223,15 +292,6 @@ static enum status check_backward(const struct net *net, const struct net_memory
         return status_fail(STATUS_INTERNAL, "backward of a net that was planned for forward only");
     STATUS_TRY(check(net, memory, parameters, prepared, scratch));
     return enough("a tower's gradient", memory->gradient, net->sizes.gradient_bytes);
-}
-
-/* Add the lanes' gradients up, in their order. */
-static enum status gather(const struct pass *pass, struct stream *stream) {
-    const struct net *net = pass->net;
-    struct span all = part(pass->memory->gradient, 0, net->sizes.gradient_bytes);
-    return net->lane_count == 1 ? STATUS_OK
-                                : net->device.ops->gather(net->device.device, stream, all, net->lane_count,
-                                                          net->lane_gradient);
 }
 
 enum status net_backward(const struct net *net, struct stream *stream, const struct net_memory *memory,

@@ -19,7 +19,7 @@ struct net_options {
 /* Sizes, known before anything is allocated. */
 struct net_sizes {
     size_t arena_bytes; /* a tower's: activations, gradients of activations, saved, input, logits, losses */
-    size_t gradient_bytes; /* a tower's flat gradient, and behind it those of all lanes but the first */
+    size_t gradient_bytes; /* a tower's flat gradient; behind it what the other lanes make of theirs */
     size_t scratch_bytes;  /* a worker's */
     size_t prepared_bytes; /* once for all towers */
 };

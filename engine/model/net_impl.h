@@ -38,19 +38,27 @@ struct net {
     struct device_handle device;
     int images;
     bool training;
-    size_t element;     /* bytes of the device's real */
-    size_t activation;  /* and of an activation */
-    struct arena arena; /* groups, names */
-    struct lane_plan
-        plans[2]; /* for images / lanes images, rounded up and down; one where that is the same */
+    size_t element;            /* bytes of the device's real */
+    size_t activation;         /* and of an activation */
+    struct arena arena;        /* groups, names */
+    struct lane_plan plans[2]; /* for images / lanes, rounded up and down; one where that is the same */
     struct lane *lanes;
     int lane_count;
-    bool cut; /* a lane runs on a thread alone; else there is one, on all of the stream's threads */
+    bool cut; /* each lane runs on a thread alone; else there is one, on all of the stream's threads */
     struct net_group *described; /* as the first lane's */
     int group_count;
     struct place input, logits, dlogits, losses, probabilities; /* of all lanes' images */
-    size_t lane_scratch, lane_gradient;                         /* bytes from a lane's to the next one's */
+    size_t lane_scratch;                                        /* bytes from a lane's to the next one's */
+    /* The first lane's gradient is the tower's; behind it lies what the others made before it was added up:
+     * of each, the tensors of the groups that don't leave theirs for later. */
+    size_t others_offset, lane_gradient; /* where that begins; bytes from a lane's to the next one's */
+    size_t *tensor_offsets;              /* [parameters] of a tensor in it */
     struct net_sizes sizes;
 };
+
+/* Whether the group's gradients are made from all lanes' images at once, when the lanes are done. */
+static inline bool group_is_later(const struct net *net, const struct group *group) {
+    return net->lane_count > 1 && group->info.gradients_later;
+}
 
 #endif

@@ -1,13 +1,13 @@
 /* A net before it runs: groups of operations, and where everything lies.
  *
  * The images of a net are cut into lanes, one for each thread that will be there, and a lane goes through all
- * groups by itself, in memory of its own. In that it is what a tower on one thread is; the gradients of the
- * lanes are added up at the end. So threads wait for each other once forward and once backward, not at every
- * operation.
+ * groups by itself, in memory of its own: in that it is what a tower on one thread is. When all are done, their
+ * gradients are added up, and made where a group left them for later. So threads wait for each other twice a
+ * step, not at every operation.
  *
  * Moments of one step, for G groups: -1 the input is written; 0 .. G-1 forward; G the loss; G+1 .. 2G
- * backward, the last group first. A buffer is in use from the moment that writes it to the last that reads
- * it. */
+ * backward, the last group first; 2G+1 what is made from all lanes when they are done. A buffer is in use
+ * from the moment that writes it to the last that reads it. */
 #include "engine/model/layout.h"
 #include "engine/model/net_impl.h"
 
@@ -26,6 +26,10 @@ static int loss_moment(const struct net *net) {
 
 static int last_moment(const struct net *net) {
     return 2 * net->group_count;
+}
+
+static int later_moment(const struct net *net) {
+    return last_moment(net) + 1;
 }
 
 /* ---- groups */
@@ -168,6 +172,8 @@ static enum status set_places(struct net *net, struct lane_plan *lane) {
                 group->y.last = backward_moment(net, g);
             else if (net->training && lane->groups[g + 1].info.backward_reads_x)
                 group->y.last = backward_moment(net, g + 1);
+            if (net->training && group_is_later(net, &lane->groups[g + 1]))
+                group->y.last = later_moment(net);
         }
         group->saved =
             (struct place){0, group->info.saved_bytes, g, net->training ? backward_moment(net, g) : g};
@@ -175,7 +181,8 @@ static enum status set_places(struct net *net, struct lane_plan *lane) {
             STATUS_TRY(sized(net, lane->images, name, shape_size(model->ops[group->first_op].in), activation,
                              &group->dx));
             group->dx.first = backward_moment(net, g);
-            group->dx.last = backward_moment(net, g - 1);
+            group->dx.last =
+                group_is_later(net, &lane->groups[g - 1]) ? later_moment(net) : backward_moment(net, g - 1);
         }
     }
     return STATUS_OK;
@@ -244,13 +251,34 @@ static bool add_aligned(size_t bytes, size_t *sum) {
            !__builtin_add_overflow(*sum, bytes / LAYOUT_ALIGNMENT * LAYOUT_ALIGNMENT, sum);
 }
 
+/* Where the tensors lie in the gradient of a lane that is not the first; false: that can't be counted. */
+static bool place_tensors(struct net *net) {
+    const struct model *model = net->model;
+    const struct group *group = net->plans[0].groups;
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct model_parameter *parameter = &model->parameters[i];
+        while (parameter->op >= group->first_op + group->info.taken)
+            group++;
+        net->tensor_offsets[i] = net->lane_gradient;
+        if (!group_is_later(net, group) && !add_aligned(parameter->count * net->element, &net->lane_gradient))
+            return false;
+    }
+    return true;
+}
+
 /* What lies outside of the arena. */
 static enum status lay_out_apart(struct net *net) {
     struct net_sizes *sizes = &net->sizes;
     const size_t flat = net->training ? net->model->flat_count * net->element : 0;
     const size_t others = (size_t)net->lane_count - 1;
     size_t scratch = 0;
-    bool counted = add_aligned(flat, &net->lane_gradient);
+    net->tensor_offsets =
+        arena_array(&net->arena, (size_t)net->model->parameter_count, sizeof *net->tensor_offsets);
+    if (!net->tensor_offsets)
+        return status_fail(STATUS_NO_MEMORY, "no memory to plan %s", net->model->name);
+    bool counted = add_aligned(flat, &net->others_offset);
+    if (net->training && others)
+        counted = counted && place_tensors(net);
     for (int i = 0; i < 2 && net->plans[i].images; i++) {
         sizes->prepared_bytes = 0; /* the same for both */
         for (int g = 0; g < net->group_count; g++) {
@@ -265,7 +293,8 @@ static enum status lay_out_apart(struct net *net) {
               !__builtin_mul_overflow(net->lane_scratch, others, &sizes->scratch_bytes) &&
               !__builtin_add_overflow(sizes->scratch_bytes, scratch, &sizes->scratch_bytes) &&
               !__builtin_mul_overflow(net->lane_gradient, others, &sizes->gradient_bytes) &&
-              !__builtin_add_overflow(sizes->gradient_bytes, flat, &sizes->gradient_bytes);
+              !__builtin_add_overflow(sizes->gradient_bytes, others ? net->others_offset : flat,
+                                      &sizes->gradient_bytes);
     return counted ? STATUS_OK
                    : status_fail(STATUS_NO_MEMORY, "%s: more bytes of memory than can be counted are needed",
                                  net->model->name);

@@ -37,6 +37,7 @@ static enum status plan(struct plan *plan) {
             (size_t)plan->ops->out.c * (size_t)whole_vectors(plan->images) * sizeof(float);
     plan->info.backward_reads_x = true;
     plan->info.backward_reads_y = has(plan, OP_RELU);
+    plan->info.gradients_later = true;
     return STATUS_OK;
 }
 
@@ -121,6 +122,17 @@ static enum status gradients_part(void *context, int part, int thread) {
     return STATUS_OK;
 }
 
+static enum status gradients(struct stream *stream, const struct plan *plan, const struct plan_args *args,
+                             int part, int parts, bool add) {
+    struct job job = job_for(stream, plan, args);
+    job.parts = parts;
+    job.dense.dx = NULL; /* backward() has made it, and finished dy */
+    job.dense.add = add;
+    if (job.dense.db && part == 0)
+        job.kernels->bias(&job.dense);
+    return gradients_part(&job, part, 0);
+}
+
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
     struct job job = job_for(stream, plan, args);
     STATUS_TRY(team_run(stream, job.parts, turn_part, &job));
@@ -133,4 +145,5 @@ const struct cpu_implementation dense_implementation = {
     .plan = plan,
     .forward = forward,
     .backward = backward,
+    .gradients = gradients,
 };

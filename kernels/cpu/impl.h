@@ -60,6 +60,9 @@ struct cpu_implementation {
     enum status (*prepare)(struct stream *stream, const struct plan *plan, const struct plan_args *args);
     enum status (*forward)(struct stream *stream, const struct plan *plan, const struct plan_args *args);
     enum status (*backward)(struct stream *stream, const struct plan *plan, const struct plan_args *args);
+    /* Where plan() set gradients_later. */
+    enum status (*gradients)(struct stream *stream, const struct plan *plan, const struct plan_args *args,
+                             int part, int parts, bool add);
 };
 
 /* The implementations for an instruction set, most preferred first, ended by NULL (implementations.c). */
@@ -78,12 +81,13 @@ const char *cpu_plan_refusals(const struct plan *plan);
 enum status cpu_prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args);
 enum status cpu_forward(struct stream *stream, const struct plan *plan, const struct plan_args *args);
 enum status cpu_backward(struct stream *stream, const struct plan *plan, const struct plan_args *args);
+enum status cpu_gradients(struct stream *stream, const struct plan *plan, const struct plan_args *args, int part,
+                          int parts, bool add);
 
 /* lanes.c, loss.c, optimizer.c */
 enum status cpu_lanes(struct stream *stream, int count,
                       enum status (*work)(void *context, int lane, struct stream *stream), void *context);
-enum status cpu_gather(struct device *device, struct stream *stream, struct span all, int count,
-                       size_t apart);
+enum status cpu_add(struct device *device, struct stream *stream, struct span to, struct span from);
 enum status cpu_loss(struct stream *stream, const struct loss_args *args);
 enum status cpu_combine(struct device *device, const struct combine_args *args);
 enum status cpu_update(struct device *device, const struct update_args *args);

@@ -173,9 +173,21 @@ enum status cpu_backward(struct stream *stream, const struct plan *plan, const s
     if (plan->info.backward_reads_y)
         STATUS_TRY(check(plan, "the output", args->y, out_bytes(plan)));
     STATUS_TRY(check_each(plan, "a parameter", args->params));
-    STATUS_TRY(check_each(plan, "a gradient", args->grads));
+    if (!plan->info.gradients_later || args->grads[0].data)
+        STATUS_TRY(check_each(plan, "a gradient", args->grads));
     STATUS_TRY(check(plan, "the saved memory", args->saved, plan->info.saved_bytes));
     STATUS_TRY(check(plan, "the scratch memory", args->scratch, plan->info.scratch_bytes));
     STATUS_TRY(check(plan, "the prepared memory", args->prepared, plan->info.prepared_bytes));
     return plan->implementation->backward(stream, plan, args);
+}
+
+enum status cpu_gradients(struct stream *stream, const struct plan *plan, const struct plan_args *args, int part,
+                          int parts, bool add) {
+    if (!plan->training || !plan->info.gradients_later)
+        return status_fail(STATUS_INTERNAL, "%s: its gradients are made by backward",
+                           plan->info.implementation);
+    STATUS_TRY(check(plan, "the gradient of the output", args->dy, out_bytes(plan)));
+    STATUS_TRY(check(plan, "the input", args->x, in_bytes(plan)));
+    STATUS_TRY(check_each(plan, "a gradient", args->grads));
+    return plan->implementation->gradients(stream, plan, args, part, parts, add);
 }

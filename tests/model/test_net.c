@@ -509,6 +509,8 @@ static void compare_lanes(struct device_handle pool, struct net_run *whole, int 
             error += pow(net_run_value(&cut, cut.memory.gradient, k) - expected, 2);
             norm += pow(expected, 2);
         }
+        if (model->ops[p->op].kind == OP_DENSE) /* made from all lanes' images at once */
+            assert_true(error == 0);
         if (!(sqrt(error) <= 2e-5 * sqrt(norm)))
             fail_msg("the gradient of %s of %d images in %d lanes is off by %g of %g", p->name, images, lanes,
                      sqrt(error), sqrt(norm));

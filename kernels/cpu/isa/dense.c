@@ -28,18 +28,20 @@ static void multiply(const struct gemm *g, int rows, int vectors, const float *a
     }
 }
 
-/* Columns that fill no vector: c = a b with a copy of b's lines, zeros behind. */
+/* Columns that fill no vector: c (+)= a b with a copy of b's lines, zeros behind. */
 static void multiply_rest(const struct gemm *g, int rows, int columns, int depth, const float *a,
                           const float *b, float *c) {
     for (int row = 0; row < rows; row += GEMM_ROWS) {
         int some = rows - row < GEMM_ROWS ? rows - row : GEMM_ROWS;
         float lines[DEPTH * VEC] __attribute__((aligned(64)));
         float sums[GEMM_ROWS * VEC] __attribute__((aligned(64)));
+        for (int r = 0; g->add && r < some; r++)
+            vec_store(sums + r * VEC, vec_load_some(c + (row + r) * g->c_row, columns));
         for (int k = 0; k < depth; k += DEPTH) {
             int few = depth - k < DEPTH ? depth - k : DEPTH;
             for (int i = 0; i < few; i++)
                 vec_store(lines + i * VEC, vec_load_some(b + (k + i) * g->b_k, columns));
-            struct gemm part = {g->a_row, g->a_k, VEC, VEC, few, k > 0};
+            struct gemm part = {g->a_row, g->a_k, VEC, VEC, few, g->add || k > 0};
             gemm_panel(&part, some, 1, a + row * g->a_row + k * g->a_k, lines, sums);
         }
         for (int r = 0; r < some; r++)
@@ -75,6 +77,7 @@ static void forward(const struct dense *d, int first, int count, int column, int
             multiply(&g, count, at_most(whole - c, GEMM_WIDTH) / VEC, x + k,
                      w + (size_t)k * (size_t)d->outputs + c, y + c);
     }
+    g.add = false;
     if (whole < columns)
         multiply_rest(&g, count, columns - whole, d->inputs, x, w + whole, y + whole);
     if (!d->bias && !d->relu)
@@ -115,10 +118,11 @@ static void weights_gradient(const struct dense *d, int first, int count) {
     for (int c = 0; c < whole; c += GEMM_WIDTH)
         for (int n = 0; n < d->images; n += DEPTH) {
             g.depth = at_most(d->images - n, DEPTH);
-            g.add = n > 0;
+            g.add = d->add || n > 0;
             multiply(&g, count, at_most(whole - c, GEMM_WIDTH) / VEC, x + (size_t)n * (size_t)d->inputs,
                      d->dy + (size_t)n * (size_t)d->outputs + c, dw + c);
         }
+    g.add = d->add;
     if (whole < d->outputs)
         multiply_rest(&g, count, d->outputs - whole, d->images, x, d->dy + whole, dw + whole);
 }
@@ -147,9 +151,20 @@ static void input_gradient(const struct dense *d, int first, int count) {
 static void gradients(const struct dense *d, int first, int count) {
     for (int input = first; input < first + count; input += INPUTS) {
         int some = at_most(first + count - input, INPUTS);
-        weights_gradient(d, input, some);
+        if (d->dw)
+            weights_gradient(d, input, some);
         if (d->dx)
             input_gradient(d, input, some);
+    }
+}
+
+static void bias(const struct dense *d) {
+    for (int column = 0; column < d->outputs; column += VEC) {
+        int some = at_most(d->outputs - column, VEC);
+        vec sum = d->add ? vec_load_some(d->db + column, some) : vec_zero();
+        for (int n = 0; n < d->images; n++)
+            sum += vec_load_some(d->dy + (size_t)n * (size_t)d->outputs + (size_t)column, some);
+        vec_store_some(d->db + column, sum, some);
     }
 }
 
@@ -158,4 +173,5 @@ const struct dense_kernels ISA_SYMBOL(dense_kernels) = {
     .forward = forward,
     .turn = turn,
     .gradients = gradients,
+    .bias = bias,
 };

@@ -14,7 +14,8 @@ struct dense {
     float *dy;     /* backward makes it the gradient before the ReLU */
     float *turned; /* [outputs][turned_images]: dy with images next to each other; NULL: dx is not wanted */
     int turned_images;
-    float *dx, *dw, *db; /* db may be NULL */
+    float *dx, *dw, *db; /* NULL: not wanted */
+    bool add;            /* gradients() and bias() add to dw and db */
 };
 
 struct dense_kernels {
@@ -25,6 +26,8 @@ struct dense_kernels {
     void (*turn)(const struct dense *d, int first, int count);
     /* dw and dx of `count` inputs from `first`. */
     void (*gradients)(const struct dense *d, int first, int count);
+    /* db alone, from a dy that turn() was done with. */
+    void (*bias)(const struct dense *d);
 };
 
 ISA_DECLARE(const struct dense_kernels, dense_kernels);
