@@ -64,6 +64,16 @@ unsigned lane();
 void run_grid(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
               const std::function<void()> &thread);
 
+// Whether a kernel of the GPU that is current may read there. Anywhere, in a program without streams of its own.
+bool visible(const void *at);
+
+template <class T> bool visible_argument(const T &) {
+    return true;
+}
+template <class T> bool visible_argument(T *const &pointer) {
+    return !pointer || visible(pointer);
+}
+
 // What a launch with these sizes would return.
 cudaError_t check_launch(dim3 grid, dim3 block, size_t shared_bytes);
 
@@ -75,6 +85,8 @@ cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
     if (error != cudaSuccess)
         return error;
     std::tuple<std::decay_t<Parameters>...> copy(std::forward<Arguments>(arguments)...);
+    if (!std::apply([](const auto &...argument) { return (visible_argument(argument) && ...); }, copy))
+        return cudaErrorIllegalAddress; // the real one says so later, and is of no use any more
     return enqueue(stream, name,
                    [=] { run_grid(name, grid, block, shared_bytes, [&] { std::apply(kernel, copy); }); });
 }

@@ -215,6 +215,10 @@ cudaError_t enqueue(cudaStream_t stream, const char *name, std::function<void()>
     return put(stream, {name, nullptr, std::move(work), world().current, false});
 }
 
+bool visible(const void *at) {
+    return memory_gpu(at) == world().current;
+}
+
 cudaError_t enqueue_when(cudaStream_t stream, const char *name, std::function<bool()> ready,
                          std::function<void()> run) {
     Stream *s = stream_of(stream);

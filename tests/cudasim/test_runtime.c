@@ -135,6 +135,17 @@ static void copies_go_by_page_locked_memory(void **state) {
     end();
 }
 
+static void kernels_are_given_their_gpus_memory(void **state) {
+    (void)state;
+    begin();
+    struct side *s = &sides[0], *other = &sides[1];
+    assert_int_equal(cuda_to_bf16(s->stream, s->host, s->device, 8), cudaErrorIllegalAddress);
+    assert_int_equal(cuda_to_bf16(s->stream, other->device, s->device, 8), cudaErrorIllegalAddress);
+    assert_int_not_equal(cuda_to_bf16(other->stream, s->device, s->device, 8), cudaSuccess);
+    ok(cuda_to_bf16(s->stream, s->device, s->device + COUNT / 2, 8));
+    end();
+}
+
 /* What is copied is what is there when the copy is done, both ways. */
 static void copies_are_done_later(void **state) {
     (void)state;
@@ -284,9 +295,13 @@ static void nccl_wants_all_ranks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_capture_is_spoiled),   cmocka_unit_test(copies_go_by_page_locked_memory),
-        cmocka_unit_test(copies_are_done_later),  cmocka_unit_test(a_lost_gpu_serves_nobody),
-        cmocka_unit_test(an_event_is_of_one_gpu), cmocka_unit_test(nccl_has_to_be_waited_for),
+        cmocka_unit_test(a_capture_is_spoiled),
+        cmocka_unit_test(copies_go_by_page_locked_memory),
+        cmocka_unit_test(kernels_are_given_their_gpus_memory),
+        cmocka_unit_test(copies_are_done_later),
+        cmocka_unit_test(a_lost_gpu_serves_nobody),
+        cmocka_unit_test(an_event_is_of_one_gpu),
+        cmocka_unit_test(nccl_has_to_be_waited_for),
         cmocka_unit_test(nccl_wants_all_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
