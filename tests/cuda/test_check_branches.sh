@@ -30,6 +30,7 @@ while (($#)); do
     esac
     shift
 done
+is kill:$name && { echo "about to load"; kill -SEGV $$; }
 is fail:$name && die "towerscope: the GPU is on fire"
 [ $name = gpu-two ] && is one-gpu && die "towerscope: device cuda:0,cuda:1 cannot be used: there is no GPU of number 1 here; the last is 0"
 mkdir -p "$runs/$name"
@@ -105,6 +106,8 @@ says 'skip  two GPUs: towerscope: device cuda:0,cuda:1 cannot be used: there is 
 
 check 1 'fail:probe'
 says 'no device: towerscope: the GPU is on fire'
+check 1 'kill:probe'
+says 'no device: the program was ended by signal 11; the last words were: about to load'
 check 1 unstartable
 says 'the program does not start here: libjansson.so.4'
 

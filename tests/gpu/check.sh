@@ -91,6 +91,7 @@ out=$(ours timeout "$(within 60)" "$here/towerscope" train probe --runs "$work/r
 rc=$?
 if [ $rc != 0 ]; then
     [ $rc != 124 ] || out="no answer for a minute; the last words were: ${out##*$'\n'}"
+    ((rc < 129)) || out="the program was ended by signal $((rc - 128)); the last words were: ${out##*$'\n'}"
     echo "no device: ${out##*$'\n'}"
     exit 1
 fi
