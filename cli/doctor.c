@@ -65,9 +65,19 @@ static void print_device(void *context, const char *name, bool usable, const cha
 
 static const struct {
     const char *name, *file;
-} libraries[] = {{"oneDNN", "libdnnl.so"}, {"ncurses", "libncursesw.so"}, {"jansson", "libjansson.so"},
-                 {"inih", "libinih.so"},   {"zlib", "libz.so"},           {"OpenMP", "libgomp.so"},
-                 {"C", "libc.so"}};
+    bool of_a_gpu; /* not spoken of where it isn't loaded */
+} libraries[] = {{"oneDNN", "libdnnl.so", false},
+                 {"ncurses", "libncursesw.so", false},
+                 {"jansson", "libjansson.so", false},
+                 {"inih", "libinih.so", false},
+                 {"zlib", "libz.so", false},
+                 {"OpenMP", "libgomp.so", false},
+                 {"C", "libc.so", false},
+                 {"CUDA", "libcudart.so", true},
+                 {"driver", "libcuda.so", true},
+                 {"cuBLAS", "libcublas.so", true},
+                 {"cuDNN", "libcudnn.so", true},
+                 {"NCCL", "libnccl.so", true}};
 enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
 static int find_library(struct dl_phdr_info *info, size_t size, void *context) {
@@ -86,7 +96,8 @@ static void print_libraries(void) {
     dl_iterate_phdr(find_library, paths);
     printf("\nlibraries\n");
     for (int i = 0; i < LIBRARIES; i++)
-        printf("  %-8s %s\n", libraries[i].name, *paths[i] ? paths[i] : "not loaded");
+        if (*paths[i] || !libraries[i].of_a_gpu)
+            printf("  %-8s %s\n", libraries[i].name, *paths[i] ? paths[i] : "not loaded");
 }
 
 /* ---- terminal and data */

@@ -85,7 +85,7 @@ fi
 
 # ---- is there a device?
 echo "== towerscope on $devices"
-ours timeout "$(within 60)" "$here/towerscope" doctor | sed -n '/^devices/,/^$/p'
+ours timeout "$(within 60)" "$here/towerscope" doctor | sed -n '/^devices/,/^terminal/{/^terminal/d;p}'
 out=$(ours timeout "$(within 60)" "$here/towerscope" train probe --runs "$work/runs" --devices "$devices" --data generated \
     --model softmax --batch 8 --towers 1 --steps 1 2>&1)
 rc=$?
