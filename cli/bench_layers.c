@@ -8,8 +8,6 @@
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
 
-enum { ROUNDS = 15 };
-
 /* One group of operations with memory of its own. */
 struct group {
     struct device_handle device;
@@ -67,7 +65,9 @@ static void group_close(struct group *g) {
 struct times {
     struct group *group;
     const struct peak_kernels *kernels;
-    double forward[ROUNDS], backward[ROUNDS], peak[ROUNDS]; /* seconds, seconds, GFLOP/s */
+    int rounds;
+    double forward[BENCH_LAYER_ROUNDS], backward[BENCH_LAYER_ROUNDS]; /* seconds */
+    double peak[BENCH_LAYER_ROUNDS];                                  /* GFLOP/s */
 };
 
 static enum status run(void *context, int item, int worker, struct stream *stream) {
@@ -78,7 +78,7 @@ static enum status run(void *context, int item, int worker, struct stream *strea
     struct plan_args *args = &t->group->args;
     if (ops->prepare)
         STATUS_TRY(ops->prepare(stream, plan, args));
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < t->rounds; i++) {
         STATUS_TRY(bench_peak_team(t->kernels, stream, &t->peak[i]));
         double start = clock_seconds();
         STATUS_TRY(ops->forward(stream, plan, args));
@@ -91,15 +91,15 @@ static enum status run(void *context, int item, int worker, struct stream *strea
 }
 
 /* Median of the rounds' shares of the peak. */
-static double share(double flops, const double *seconds, const double *peak) {
-    double shares[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++)
-        shares[i] = flops / seconds[i] * 1e-9 / peak[i];
-    return bench_spread(shares, ROUNDS).middle;
+static double share(const struct times *t, double flops, const double *seconds) {
+    double shares[BENCH_LAYER_ROUNDS];
+    for (int i = 0; i < t->rounds; i++)
+        shares[i] = flops / seconds[i] * 1e-9 / t->peak[i];
+    return bench_spread(shares, t->rounds).middle;
 }
 
 static enum status measure(struct group *g, const struct net_group *from, const struct peak_kernels *kernels,
-                           int images, bool input_gradient, struct bench_layer *out) {
+                           int images, int rounds, bool input_gradient, struct bench_layer *out) {
     struct plan_request request = {.ops = g->ops,
                                    .count = from->op_count,
                                    .images = images,
@@ -107,15 +107,15 @@ static enum status measure(struct group *g, const struct net_group *from, const 
                                    .input_gradient = input_gradient};
     STATUS_TRY(g->device.ops->plan(g->device.device, &request, &g->plan));
     STATUS_TRY(allocate(g, images, input_gradient));
-    struct times times = {.group = g, .kernels = kernels};
+    struct times times = {.group = g, .kernels = kernels, .rounds = rounds};
     STATUS_TRY(g->device.ops->each(g->device.device, 1, run, &times));
     double flops = from->flops * images, backward_flops = flops * (input_gradient ? 2 : 1);
     *out = (struct bench_layer){.flops = flops,
-                                .forward_share = share(flops, times.forward, times.peak),
-                                .backward_share = share(backward_flops, times.backward, times.peak),
+                                .forward_share = share(&times, flops, times.forward),
+                                .backward_share = share(&times, backward_flops, times.backward),
                                 .input_gradient = input_gradient};
-    out->forward = bench_spread(times.forward, ROUNDS).middle; /* sorts them: after the shares */
-    out->backward = bench_spread(times.backward, ROUNDS).middle;
+    out->forward = bench_spread(times.forward, rounds).middle; /* sorts them: after the shares */
+    out->backward = bench_spread(times.backward, rounds).middle;
     snprintf(out->name, sizeof out->name, "%s", from->name);
     snprintf(out->implementation, sizeof out->implementation, "%s",
              g->device.ops->plan_info(g->plan)->implementation);
@@ -123,8 +123,8 @@ static enum status measure(struct group *g, const struct net_group *from, const 
 }
 
 enum status bench_layers(const struct model *model, struct device_handle device,
-                         const struct peak_kernels *kernels, int images, struct bench_layer *layers, int room,
-                         int *count) {
+                         const struct peak_kernels *kernels, int images, int rounds,
+                         struct bench_layer *layers, int room, int *count) {
     struct net *net;
     struct net_options options = {.images = images, .training = true};
     STATUS_TRY(net_plan(model, device, &options, &net));
@@ -134,7 +134,7 @@ enum status bench_layers(const struct model *model, struct device_handle device,
     *count = 0;
     for (int i = 0; i < total && i < room && status == STATUS_OK; i++) {
         struct group g = {.device = device, .ops = model->ops + groups[i].first_op};
-        status = measure(&g, &groups[i], kernels, images, i > 0, &layers[i]);
+        status = measure(&g, &groups[i], kernels, images, rounds, i > 0, &layers[i]);
         group_close(&g);
         *count += status == STATUS_OK;
     }

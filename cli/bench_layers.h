@@ -14,10 +14,12 @@ struct bench_layer {
     bool input_gradient; /* backward computes that too: two thirds more work */
 };
 
-/* Measures each group of the network's plan with `images` images on a CPU device; fills layers[room], returns
- * their number in *count. */
+enum { BENCH_LAYER_ROUNDS = 15 }; /* at most */
+
+/* Measures each group of the network's plan with `images` images on a CPU device, `rounds` times; fills
+ * layers[room], returns their number in *count. */
 enum status bench_layers(const struct model *model, struct device_handle device,
-                         const struct peak_kernels *kernels, int images, struct bench_layer *layers, int room,
-                         int *count);
+                         const struct peak_kernels *kernels, int images, int rounds,
+                         struct bench_layer *layers, int room, int *count);
 
 #endif

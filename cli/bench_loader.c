@@ -52,7 +52,8 @@ static enum status open_record(struct bench_loader *b, const char *folder, int t
 }
 
 static enum status open_all(struct bench_loader *b, const char *model_name, int towers, const char *folder) {
-    int64_t images = (5000 / b->batch + 1) * (int64_t)b->batch; /* all batches are full */
+    int64_t batches = 5000 / b->batch + 1, most = 40; /* full ones all; of small ones few, to open soon */
+    int64_t images = (batches < most ? batches : most) * b->batch;
     struct dataset_options data_options = {.seed = 1, .generated_train = images, .generated_test = 100};
     STATUS_TRY(dataset_open("generated", &data_options, &b->data));
     const struct image_set *train = &b->data->train;

@@ -58,7 +58,7 @@ enum status bench_runners_open(const struct bench_options *options, struct bench
     for (int i = 0; *options->torch && i < r->threads.count; i++)
         for (int setting = 0; setting < TORCH_SETTINGS; setting++)
             if (add_torch(r, r->threads.values[i], (enum bench_torch_setting)setting) != STATUS_OK) {
-                printf("no PyTorch beside it: %s\n", status_text());
+                snprintf(r->no_torch, sizeof r->no_torch, "%s", status_text());
                 return STATUS_OK;
             }
     return STATUS_OK;

@@ -20,6 +20,8 @@ enum status bench_print_machine(const struct bench_runners *r) {
            "network    %s, %.1f MFLOP an image forward, batch %d; %d round%s of %.1f s\n",
            info.description, info.isa, r->model->name, flops * 1e-6, o->batch, o->rounds, plural(o->rounds),
            o->seconds);
+    if (*r->no_torch)
+        printf("compared   no PyTorch beside it: %s\n", r->no_torch);
     fflush(stdout);
     return STATUS_OK;
 }

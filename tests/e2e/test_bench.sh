@@ -27,18 +27,18 @@ grep -qE "^3 towers against 1, 2 threads +$number$" <<<"$out" || fail "no ratio 
 [ "$(grep -cE '^local3 .* [0-9]+ % .* [0-9]+ %$' <<<"$out")" = 2 ] || fail "expected the layers on 1 and on 2 threads"
 grep -q 'nan' <<<"$out" && fail "a number is none"
 
-out=$("$TOWERSCOPE" bench --rounds 1 --seconds 0 --batch 8 --threads 1 --towers 1 --isa plain --torch no/such/file) ||
-    fail "a bench without PyTorch: exit $?"
-grep -q 'no PyTorch beside it: no/such/file' <<<"$out" || fail "not said that the script is missing"
+# One thread, no PyTorch where it should be; and on a terminal, if one can be had, it says how far it is.
+set -- "$TOWERSCOPE" bench --rounds 1 --seconds 0 --batch 8 --threads 1 --towers 1 --isa plain --torch no/such/file
+if script -qec true /dev/null >/dev/null 2>&1; then
+    out=$(script -qec "$(printf '%q ' "$@")" /dev/null | tr '\r' '\n') || fail "a bench on a terminal"
+    grep -q '^opening all that is to be measured' <<<"$out" || fail "no progress on a terminal"
+else
+    out=$("$@") || fail "a bench without PyTorch: exit $?"
+fi
+grep -q '^compared .*: no/such/file' <<<"$out" || fail "not said that the script is missing"
 grep -q ', plain$' <<<"$out" || fail "not said which instruction set"
-
 grep -q ' against ' <<<"$out" && fail "a ratio of nothing"
 grep -qE '^peak .* GFLOP/s on 1 thread$' <<<"$out" || fail "no peak of one thread"
-
-if script -qec true /dev/null >/dev/null 2>&1; then
-    script -qec "'$TOWERSCOPE' bench --rounds 1 --seconds 0 --batch 2 --threads 1 --towers 1 --torch '' >/dev/null" /dev/null |
-        grep -q 'opening all that is to be measured' || fail "no progress on a terminal"
-fi
 
 # A signal ends it, and takes the records of its runs away.
 mkdir "$TEST_TMP/temporary"
