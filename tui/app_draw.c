@@ -55,6 +55,15 @@ static void draw_calm(const struct app *app, struct canvas *canvas, struct box b
     }
 }
 
+/* The hint gives way to the text. */
+static void draw_standing(struct canvas *canvas, struct box box, const struct standing *standing) {
+    char text[640];
+    int room = box.cols - (box.cols >= 24 ? 2 : 0);
+    snprintf(text, sizeof text, "%s   (%s)", standing->text, standing->hint ? standing->hint : "");
+    bool hint = standing->hint && text_width(text) <= room;
+    draw_words(canvas, box, standing->style, hint ? text : standing->text);
+}
+
 static void draw_message(struct app *app, struct canvas *canvas, const struct frame_layout *frame,
                          const struct run_state *state, double now) {
     struct box box = frame->message;
@@ -68,7 +77,7 @@ static void draw_message(struct app *app, struct canvas *canvas, const struct fr
     else if (app->message.until > now && !standing.request)
         draw_said(canvas, frame, app->message.style, app->message.text);
     else if (*standing.text && (standing.request || !standing_same(&standing, &app->dismissed)))
-        draw_words(canvas, box, standing.style, standing.text);
+        draw_standing(canvas, box, &standing);
     else if (!frame->message_shares_footer || app->show_budget)
         draw_calm(app, canvas, box, state);
 }

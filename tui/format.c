@@ -97,7 +97,8 @@ void format_cosine(char out[FORMAT_SIZE], double value) {
         snprintf(out, FORMAT_SIZE, "%s", " NaN");
     } else {
         char text[FORMAT_SIZE];
-        snprintf(text, sizeof text, "%.2f", value < -9 ? -9.0 : value > 9 ? 9.0 : value);
+        double shown = fabs(value) < 0.005 ? 0 : value; /* no -.00 */
+        snprintf(text, sizeof text, "%.2f", shown < -9 ? -9.0 : shown > 9 ? 9.0 : shown);
         const char *sign = text[0] == '-' ? "-" : "";
         const char *digits = text + (text[0] == '-');
         if (digits[0] == '0')

@@ -77,8 +77,9 @@ static void add_rates(struct line *line, const struct scene *scene) {
     }
     if (isfinite(state->lr)) { /* of the next step: a command tells at once */
         format_short(text, state->lr, 3);
-        piece = add(line, 5, false, STYLE_PLAIN, 9);
+        piece = add(line, 5, false, STYLE_PLAIN, 0);
         snprintf(piece->text, sizeof piece->text, "lr %.12s", text);
+        piece->width = text_width(piece->text) > 9 ? text_width(piece->text) : 9;
     }
     if (state->batch != WIRE_UNKNOWN_INT) {
         piece = add(line, 8, false, STYLE_PLAIN, 0);

@@ -16,8 +16,8 @@ static void alarm_standing(const struct run_state *state, struct standing *out) 
     bool error = alarm->level && !strcmp(alarm->level, "error");
     char words[512];
     event_words(&state->alarm, words, sizeof words);
-    snprintf(out->text, sizeof out->text, "%s%s   (x takes this away)",
-             error ? "alarm: " : "warning: ", words);
+    snprintf(out->text, sizeof out->text, "%s%s", error ? "alarm: " : "warning: ", words);
+    out->hint = "x takes this away";
     out->style = error ? STYLE_BANNER : STYLE_WARNING;
     out->time = state->alarm.time;
 }

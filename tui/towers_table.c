@@ -109,7 +109,8 @@ static void draw_cosine(const struct scene *scene, const struct towers_layout *a
         return;
     char text[FORMAT_SIZE];
     format_cosine(text, cosine);
-    enum style style = older ? STYLE_FAINT : figure_style(cosine, cosine < 0 ? STYLE_WARNING : STYLE_PLAIN);
+    enum style style =
+        older ? STYLE_FAINT : figure_style(cosine, cosine <= -0.005 ? STYLE_WARNING : STYLE_PLAIN);
     canvas_text_right(scene->canvas, row, span.col + span.cols, span.cols, style, text);
     if (!at->cosine_bar || !isfinite(cosine) || cosine <= 0)
         return;
@@ -337,7 +338,7 @@ static void draw_sum_rule(const struct scene *scene, const struct towers_table *
     canvas_fill(scene->canvas, row, from, to - from, RUNE_LINE, STYLE_FAINT);
     if (at->range_row || table->count <= at->scrolling || at->scrolling <= 0)
         return;
-    const char *pinned = at->pinned ? ", \u25b4 highest and \u25be lowest loss of the others " : " ";
+    const char *pinned = at->pinned ? ", then \u25b4 highest and \u25be lowest loss " : " ";
     canvas_print(scene->canvas, row, from + 7, to - from - 7, STYLE_FAINT, " towers %d\u2013%d of %d%s",
                  table->order[table->first], table->order[table->first + at->scrolling - 1], table->count,
                  pinned);

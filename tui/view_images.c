@@ -209,8 +209,9 @@ static void draw_head(const struct images_view *view, const struct scene *scene,
             canvas_print(scene->canvas, box.row, box.col, box.cols, STYLE_STRONG,
                          "\u25c2 tower %d \u25b8   %lld image%s, %s", view->tower, (long long)shard,
                          shard == 1 ? "" : "s",
-                         state->ended || state->crashed ? "not asked for while the run trained"
-                                                        : "not asked for yet");
+                         scene->replay || state->ended || state->crashed
+                             ? "not asked for while the run trained"
+                             : "not asked for yet");
         return;
     }
     int64_t last = view->first + (images->image_count > 0 ? images->image_count - 1 : 0);

@@ -11,6 +11,13 @@
  * sentence; STATUS_DEVICE ends the run. */
 typedef enum status apply_fn(struct trainer *t, const struct command *c, char reason[REASON_MAX]);
 
+/* Where a run stands its figures are those of the step it stands at. */
+static void record_last_step(struct trainer *t) {
+    if (t->step_kept_back)
+        report_step(t, true);
+    t->step_kept_back = false;
+}
+
 static enum status apply_pause(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
     (void)c;
     t->single = 0;
@@ -19,6 +26,7 @@ static enum status apply_pause(struct trainer *t, const struct command *c, char 
         return STATUS_OK;
     }
     t->paused = true;
+    record_last_step(t);
     report_state(t, "paused");
     return STATUS_OK;
 }
@@ -264,6 +272,7 @@ static enum status apply_stop(struct trainer *t, const struct command *c, char r
                            status == STATUS_NO_SPACE ? "make room" : "mend that");
     }
     t->stopped = true;
+    record_last_step(t);
     return STATUS_OK;
 }
 

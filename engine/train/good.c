@@ -57,6 +57,7 @@ enum status good_take(struct trainer *t) {
 /* The counters of the last good state, and the events that tell of it. */
 static void good_counters(struct trainer *t, int64_t from, const char *reason) {
     t->phase = PHASE_LOAD;
+    t->step_kept_back = false;
     t->progress = t->good.progress;
     t->noise = t->good.noise;
     t->running = t->good.running;

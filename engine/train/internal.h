@@ -140,6 +140,7 @@ struct trainer {
     bool losses_due;          /* the next step tells its collection */
     bool record_next;         /* the next step is recorded whatever its number: a command took effect */
     bool step_recorded;       /* the step at work is one of those */
+    bool step_kept_back;      /* the last step is not one, and what it came to is still there */
     int64_t single;           /* steps until the run pauses; 0: it does not */
     int64_t evaluated, saved; /* step of the last; -1: none */
     double precision;         /* of the last evaluation */

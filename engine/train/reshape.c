@@ -62,6 +62,7 @@ enum status trainer_reshape(struct trainer *t, const struct settings *settings, 
         t->losses_room = batch;
     }
     t->batch = NULL;
+    t->step_kept_back = false;
     t->phase = PHASE_LOAD; /* a frozen step begins again, with the same images */
     t->loader_batch = batch;
     t->loader_place = place;

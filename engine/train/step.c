@@ -286,6 +286,7 @@ static enum status make_pictures(struct trainer *t) {
 static enum status begin(struct trainer *t) {
     int64_t step = t->progress.steps + 1;
     STATUS_TRY(next_batch(t));
+    t->step_kept_back = false;
     t->result = (struct step_result){
         .images = t->batch->images,
         .lr = schedule_rate(&t->schedule, t->progress.images),

@@ -231,6 +231,7 @@ static enum status after_step(struct trainer *t) {
     if (t->starting)
         report_state(t, "training");
     report_step(t, t->step_recorded);
+    t->step_kept_back = !t->step_recorded;
     if (t->losses_due && !t->why)
         report_losses(t, step);
     t->losses_due = false;

@@ -28,7 +28,8 @@ struct state_memory {
     struct kept_event kept[EVENT_KINDS], devices[DEVICES], images[IMAGES];
     struct event device_events[DEVICES], image_events[IMAGES];
     struct kept_event kept_good;
-    struct event good; /* the newest step before a wrong rule came into force: what a rewind goes back to */
+    struct event
+        good; /* the newest step that was told before a state that a rewind may go back to was passed */
     struct curve curve;
     struct state_marker markers[STATE_MARKERS];
     struct state_log_line log[STATE_LOG_LINES];
@@ -240,6 +241,15 @@ static enum status keep_images(struct run_state *state, const struct event *even
     return STATUS_OK;
 }
 
+/* The last step that was told before one that a rewind may go back to is passed. */
+static enum status keep_good(struct run_state *state, const struct event_step *next) {
+    const struct event *last = &state->step;
+    if (!last->kind || last->step.applied || next->applied ||
+        (last->step.step - 1) / GOOD_EVERY == (next->step - 1) / GOOD_EVERY)
+        return STATUS_OK;
+    return keep(last, &state->memory->good, &state->memory->kept_good);
+}
+
 static enum status keep_newest(struct run_state *state, const struct event *event) {
     switch (event->kind) {
     case EVENT_LOSSES:
@@ -255,6 +265,7 @@ static enum status keep_newest(struct run_state *state, const struct event *even
     case EVENT_STEP: /* a live step that came late tells nothing new */
         if (event->seq == 0 && state->step.kind && event->step.step < state->step.step.step)
             return STATUS_OK;
+        STATUS_TRY(keep_good(state, &event->step));
         if (event->step.applied && state->step.kind && !state->step.step.applied)
             STATUS_TRY(keep(&state->step, &state->memory->good, &state->memory->kept_good));
         break;

@@ -168,10 +168,10 @@ static void towers_words(struct sentence *s, const struct event_towers *e) {
     say_text(s, ": ", e->reason, "");
 }
 
-/* The folder is the run's own: what it holds is told. */
+/* The folder is the run's own. */
 static void checkpoint_words(struct sentence *s, const struct event_checkpoint *e) {
-    const char *inside = e->path ? strstr(e->path, "/checkpoints/") : NULL;
-    say_text(s, "saved ", inside ? inside + 1 : e->path, "");
+    const char *slash = e->path ? strrchr(e->path, '/') : NULL;
+    say_text(s, "saved ", slash ? slash + 1 : e->path, "");
     say_bytes(s, ", ", e->bytes);
     say_number(s, " in ", e->seconds, "%.2f", 1, " s");
 }

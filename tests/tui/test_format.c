@@ -60,6 +60,8 @@ static void others(void **state) {
     assert_string_equal(text, " .71");
     format_cosine(text, -0.5);
     assert_string_equal(text, "-.50");
+    format_cosine(text, -0.004);
+    assert_string_equal(text, " .00");
     format_cosine(text, 1);
     assert_string_equal(text, "1.00");
     format_duration(text, 41.4);

@@ -260,6 +260,27 @@ static void settings_of_the_next_step(void **context) {
     arena_free(&arena);
 }
 
+/* After a rewind of its own accord the figures are those of the last step before, not none. */
+static void a_rewind_shows_the_last_good_step(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    apply(state, run_start(1, WIRE_UNKNOWN_INT));
+    steps(state, 2, 1, 350, 2);
+    struct event rewind = event_new(EVENT_REWIND);
+    rewind.seq = 352;
+    rewind.rewind.step = 350;
+    rewind.rewind.to = 300;
+    apply(state, rewind);
+    assert_int_equal(state->step.kind, EVENT_STEP);
+    assert_int_equal(state->step.step.step, 300);
+    assert_int_equal(state->step.step.tower_count, 2);
+    rewind.seq = 353; /* further back than what is kept: none is better than one that has not happened */
+    rewind.rewind.to = 200;
+    apply(state, rewind);
+    assert_int_equal(state->step.kind, EVENT_NONE);
+    state_free(state);
+}
+
 /* The first step plans and allocates: it is forgotten with the second, and after a resume anew. */
 static void time_of_a_step(void **context) {
     (void)context;
@@ -609,6 +630,7 @@ int main(void) {
         cmocka_unit_test(where_a_rewind_goes),
         cmocka_unit_test(settings_of_the_next_step),
         cmocka_unit_test(time_of_a_step),
+        cmocka_unit_test(a_rewind_shows_the_last_good_step),
         cmocka_unit_test(a_rewind_brings_back_the_step_before_the_wrong_rule),
         cmocka_unit_test(a_wrong_rule_comes_and_goes_with_its_command),
         cmocka_unit_test(many_wrong_rules_stay_bounded),
