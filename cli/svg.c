@@ -11,6 +11,9 @@
 
 enum { CELL_TENTHS = 84, LINE = 17, BASE = 13 }; /* a character's width in tenths of a unit, a row's height */
 
+#define GROUND "#101418"
+#define INK    "#c8c8c8"
+
 /* ---- the state at a step */
 
 static int64_t begun_step(const struct event *event) {
@@ -100,14 +103,30 @@ static void put_colour(FILE *out, const char *name, short colour, const char *ot
     fprintf(out, " %s=\"#%02x%02x%02x\"", name, rgb[0], rgb[1], rgb[2]);
 }
 
-static void put_rect(FILE *out, int row, int col, int cols, int tenths_from, int tenths, short colour,
-                     const char *otherwise) {
-    fprintf(out, "<rect x=\"%d.%d\" y=\"%d.%d\" width=\"%d.%d\" height=\"%d.%d\"", col * CELL_TENTHS / 10,
-            col * CELL_TENTHS % 10, (row * LINE * 10 + tenths_from) / 10,
-            (row * LINE * 10 + tenths_from) % 10, cols * CELL_TENTHS / 10, cols * CELL_TENTHS % 10,
-            tenths / 10, tenths % 10);
+/* Tenths of a unit as "12.3". */
+static void put_tenths(FILE *out, const char *before, int tenths) {
+    fprintf(out, "%s%d.%d", before, tenths / 10, tenths % 10);
+}
+
+struct rect { /* in tenths of a unit */
+    int x, y, width, height;
+};
+
+static void put_rect(FILE *out, struct rect rect, short colour, const char *otherwise) {
+    put_tenths(out, "<rect x=\"", rect.x);
+    put_tenths(out, "\" y=\"", rect.y);
+    put_tenths(out, "\" width=\"", rect.width);
+    put_tenths(out, "\" height=\"", rect.height);
+    fputs("\"", out);
     put_colour(out, "fill", colour, otherwise);
     fputs("/>\n", out);
+}
+
+/* `cols` cells of a row; half: 0 all of their height, 1 the upper half, 2 the lower. */
+static struct rect cells_rect(int row, int col, int cols, int half) {
+    enum { HEIGHT = LINE * 10 };
+    return (struct rect){col * CELL_TENTHS, row * HEIGHT + (half == 2 ? HEIGHT / 2 : 0), cols * CELL_TENTHS,
+                         half ? HEIGHT / 2 : HEIGHT};
 }
 
 static short ink_of(const struct look *look) {
@@ -115,27 +134,22 @@ static short ink_of(const struct look *look) {
 }
 
 static const char *otherwise_ink(const struct look *look) {
-    return look->reverse ? "#101418" : "#c8c8c8";
-}
-
-/* Tenths of a unit as "12.3". */
-static void put_tenths(FILE *out, const char *before, int tenths) {
-    fprintf(out, "%s%d.%d", before, tenths / 10, tenths % 10);
+    return look->reverse ? GROUND : INK;
 }
 
 /* Lines and the dots of curves are drawn, not written: the fonts of a picture's reader may have them in
  * another width. */
 static void put_line(FILE *out, const struct look *look, int row, int col, int cols, bool upright) {
     enum { THICK = 10 };
-    int x = col * CELL_TENTHS + (upright ? (CELL_TENTHS - THICK) / 2 : 0);
-    int y = row * LINE * 10 + (upright ? 0 : (LINE * 10 - THICK) / 2);
-    put_tenths(out, "<rect x=\"", x);
-    put_tenths(out, "\" y=\"", y);
-    put_tenths(out, "\" width=\"", upright ? THICK : cols * CELL_TENTHS);
-    put_tenths(out, "\" height=\"", upright ? LINE * 10 : THICK);
-    fputs("\"", out);
-    put_colour(out, "fill", ink_of(look), otherwise_ink(look));
-    fputs("/>\n", out);
+    struct rect rect = cells_rect(row, col, cols, 0);
+    if (upright) {
+        rect.x += (CELL_TENTHS - THICK) / 2;
+        rect.width = THICK;
+    } else {
+        rect.y += (rect.height - THICK) / 2;
+        rect.height = THICK;
+    }
+    put_rect(out, rect, ink_of(look), otherwise_ink(look));
 }
 
 static void put_dots(FILE *out, const struct look *look, uint32_t rune, int row, int col) {
@@ -209,17 +223,16 @@ static void put_run(FILE *out, const struct preferences *preferences, const stru
     if (cells->style >= STYLES) {
         for (int i = 0; i < count; i++) {
             int tones = cells[i].style - STYLES;
-            put_rect(out, row, col + i, 1, 0, LINE * 5, palette_tone(tones / TONES), "#000");
-            put_rect(out, row, col + i, 1, LINE * 5, LINE * 5, palette_tone(tones % TONES), "#000");
+            put_rect(out, cells_rect(row, col + i, 1, 1), palette_tone(tones / TONES), "#000");
+            put_rect(out, cells_rect(row, col + i, 1, 2), palette_tone(tones % TONES), "#000");
         }
         return;
     }
     struct look look = palette_look(preferences->palette, (enum style)cells->style, 256, false);
     if (look.reverse || look.background >= 0)
-        put_rect(out, row, col, count, 0, LINE * 10, look.reverse ? look.foreground : look.background,
-                 "#c8c8c8");
-    for (int from = 0, to; from < count;
-         from = to) { /* word by word: blanks in a row do not survive everywhere */
+        put_rect(out, cells_rect(row, col, count, 0), look.reverse ? look.foreground : look.background, INK);
+    /* word by word: blanks in a row do not survive everywhere */
+    for (int from = 0, to; from < count; from = to) {
         for (to = from + 1; to < count && (cells[to].rune == ' ') == (cells[from].rune == ' ');)
             to++;
         if (cells[from].rune != ' ')
@@ -233,7 +246,7 @@ static void write_svg(FILE *out, const struct preferences *preferences, const st
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-8 -8 %d %d\" font-family=\"ui-monospace, "
             "'DejaVu "
             "Sans Mono', Menlo, Consolas, monospace\" font-size=\"14\" shape-rendering=\"crispEdges\">\n"
-            "<rect x=\"-8\" y=\"-8\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"#101418\"/>\n",
+            "<rect x=\"-8\" y=\"-8\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"" GROUND "\"/>\n",
             width + 16, height + 16, width + 16, height + 16);
     for (int row = 0; row < canvas->rows; row++) {
         const struct cell *cells = canvas->cells + (size_t)row * (size_t)canvas->cols;
