@@ -44,12 +44,18 @@ enum status rule_average(struct trainer *t, const struct combine_args *right) {
 }
 
 enum status rule_apply(struct trainer *t, enum rule rule) {
-    bool right = t->rule == RULE_RIGHT;
-    STATUS_TRY(rule_restore(t));
-    if (right) /* from one wrong rule to another: what was good is what came before both */
+    if (t->rule == RULE_RIGHT) /* from one wrong rule to another: what was good is what came before both */
         STATUS_TRY(good_take(t));
-    if (rule == RULE_NO_AVERAGE)
-        STATUS_TRY(apart_open(t));
+    if (rule == RULE_NO_AVERAGE) {
+        enum status status = apart_open(t);
+        if (status != STATUS_OK && t->rule == RULE_NO_AVERAGE) { /* what they had of their own is gone */
+            STATUS_TRY(rule_restore(t));
+            return status_prefix(status, "the towers average again: ");
+        }
+        STATUS_TRY(status);
+    } else {
+        apart_close(t);
+    }
     t->rule = rule;
     t->rule_since = t->progress.steps;
     return STATUS_OK;

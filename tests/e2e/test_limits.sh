@@ -35,7 +35,7 @@ case $BUILD in
     wait $pid
     rc=$?
     [ $rc = 130 ] || fail "a small stack, interrupted: exit $rc: $(cat out err)"
-    (ulimit -s 64 && ulimit -v 60000 && exec "$TOWERSCOPE" ls >out 2>err) # where there is no memory for them: said, or done
+    [[ $BUILD == */asan ]] || (ulimit -s 64 && ulimit -v 60000 && exec "$TOWERSCOPE" ls >out 2>err) # no memory for them: said, or done
     rc=$?
     [ $rc -lt 124 ] || fail "a small stack and little memory: exit $rc"
     ;;

@@ -218,6 +218,11 @@ static void test_batch_per_tower(void **state) {
     train_run_close(run);
 }
 
+/* 180,000 parameters and little else. */
+static const char wide[] = "[model]\nname = wide\ninput = 6\n"
+                           "[wide]\ntype = dense\nunits = 4096\ndeviation = 0.1\nbias = 0\nrelu = yes\n"
+                           "[out]\ntype = dense\nunits = classes\ndeviation = 0.1\nbias = 0\n";
+
 /* Leave the process some bytes of address space more than it has now. */
 static struct rlimit leave_room(size_t bytes) {
     struct rlimit was, now;
@@ -236,15 +241,13 @@ static struct rlimit leave_room(size_t bytes) {
 /* A change that needs more memory than there is, is refused with the bytes and changes nothing. */
 static void test_too_many_towers(void **state) {
     (void)state;
-    static const char wide[] = "[model]\nname = wide\ninput = 6\n"
-                               "[wide]\ntype = dense\nunits = 4096\ndeviation = 0.1\nbias = 0\nrelu = yes\n"
-                               "[out]\ntype = dense\nunits = classes\ndeviation = 0.1\nbias = 0\n";
     const char *const words[] = {"towers=1", "batch=4", "lr=0.001", NULL};
     struct train_run *run = train_run_open("cpu", wide, 20, 10, words);
     train_run_steps(run, 1);
     struct rlimit was = leave_room(400 << 20);
     assert_false(train_run_command(run, "towers 1024")); /* 1,024 gradients of 0.7 MB */
-    if (!strstr(run->reason, "1024 towers need ") || !strstr(run->reason, "MiB") || !strstr(run->reason, "bytes"))
+    if (!strstr(run->reason, "1024 towers need ") || !strstr(run->reason, "MiB") ||
+        !strstr(run->reason, "bytes"))
         fail_msg("%s", run->reason);
     assert_int_equal(run->counts[EVENT_TOWERS], 0);
     assert_true(train_run_command(run, "towers 4"));
@@ -254,8 +257,29 @@ static void test_too_many_towers(void **state) {
     train_run_close(run);
 }
 
+/* One wrong rule holds on when there is no memory for the next. */
+static void test_too_little_for_a_rule(void **state) {
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* it ends a program that asks for more than there is */
+#endif
+    const char *const words[] = {"towers=64", "batch=64", "lr=0.001", NULL};
+    struct train_run *run = train_run_open("cpu", wide, 200, 10, words);
+    assert_true(train_run_command(run, "why apply sum"));
+    train_run_steps(run, 1);
+    struct rlimit was = leave_room(8 << 20);
+    assert_false(train_run_command(run, "why apply no-average")); /* 64 times 0.7 MB */
+    if (!strstr(run->reason, "parameters of their own need"))
+        fail_msg("%s", run->reason);
+    assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
+    train_run_steps(run, 1);
+    assert_true(run->kept[1].step.applied && !strcmp(run->kept[1].step.applied, "sum"));
+    train_run_close(run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_too_little_for_a_rule), /* first: what others free is memory that is there */
         cmocka_unit_test(test_equal_on_cpu),
         cmocka_unit_test(test_equal_on_ref),
         cmocka_unit_test(test_towers_change_every_step),
