@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A run under limits that others have set: small stacks, few descriptors, no room for the last state, things in the way.
 # test-timeout: 200
+# test-skip-under: thread (it is of files and processes; threads are looked at elsewhere)
 set -u
 cd "$TEST_TMP"
 failed=0
@@ -22,24 +23,19 @@ await() { # PID COMMAND...: until it succeeds, or the process has ended
 export -f await
 
 # ---- a small stack: all of it works in threads that have more
-case $BUILD in
-*/tsan) ;; # the sanitizer's own start takes more
-*)
-    (ulimit -s 64 && train stack --model cifar10 --batch 8 --steps 2) || fail "a small stack: exit $?: $(cat err)"
-    (ulimit -s 64 && exec "$TOWERSCOPE" doctor >out 2>err) || fail "a small stack: doctor: exit $?: $(cat err)"
-    (ulimit -s 64 && exec "$TOWERSCOPE" eval stack >out 2>err) || fail "a small stack: eval: exit $?: $(cat err)"
-    (ulimit -s 64 && exec "$TOWERSCOPE" train waits "${small[@]}" --steps 100000000 >out 2>err </dev/null) &
-    pid=$!
-    await $pid grep -q 'step 10, ' out || fail "a small stack: $(cat out err)"
-    kill -TERM $pid
-    wait $pid
-    rc=$?
-    [ $rc = 130 ] || fail "a small stack, interrupted: exit $rc: $(cat out err)"
-    [[ $BUILD == */asan ]] || (ulimit -s 64 && ulimit -v 60000 && exec "$TOWERSCOPE" ls >out 2>err) # no memory for them: said, or done
-    rc=$?
-    [ $rc -lt 124 ] || fail "a small stack and little memory: exit $rc"
-    ;;
-esac
+(ulimit -s 64 && train stack --model cifar10 --batch 8 --steps 2) || fail "a small stack: exit $?: $(cat err)"
+(ulimit -s 64 && exec "$TOWERSCOPE" doctor >out 2>err) || fail "a small stack: doctor: exit $?: $(cat err)"
+(ulimit -s 64 && exec "$TOWERSCOPE" eval stack >out 2>err) || fail "a small stack: eval: exit $?: $(cat err)"
+(ulimit -s 64 && exec "$TOWERSCOPE" train waits "${small[@]}" --steps 100000000 >out 2>err </dev/null) &
+pid=$!
+await $pid grep -q 'step 10, ' out || fail "a small stack: $(cat out err)"
+kill -TERM $pid
+wait $pid
+rc=$?
+[ $rc = 130 ] || fail "a small stack, interrupted: exit $rc: $(cat out err)"
+[[ $BUILD == */asan ]] || (ulimit -s 64 && ulimit -v 60000 && exec "$TOWERSCOPE" ls >out 2>err) # no memory for them: said, or done
+rc=$?
+[ $rc -lt 124 ] || fail "a small stack and little memory: exit $rc"
 
 # ---- few descriptors: refused before anything is made
 (ulimit -n 14 && train few --steps 5)
