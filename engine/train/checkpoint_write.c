@@ -198,7 +198,9 @@ static enum status write_aside(int folder, const char *aside, const char *name, 
                    0); /* a killed writer's, or a pipe that would hold us up, or a link elsewhere */
     int fd = openat(folder, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
-        return failed(path, "make it", 0);
+        return status_fail(status_of_write(errno),
+                           "%s.tmp: can't make this file, which is to become the checkpoint: %s", path,
+                           strerror(errno));
     enum status status =
         safetensors_write(fd, path, c->words, c->word_count, c->tensors, c->tensor_count, bytes);
     if (status == STATUS_OK && !synced(fd))
@@ -239,7 +241,7 @@ enum status checkpoint_write(const char *path, const struct snapshot *snapshot, 
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(folder);
     if (fd < 0)
-        return failed(path, "make it", 0);
+        return status_fail(STATUS_IO, "%s: can't open the folder it is to lie in: %s", path, strerror(errno));
     enum status status = checkpoint_write_in(fd, slash ? slash + 1 : path, path, snapshot, bytes);
     close(fd);
     return status;
