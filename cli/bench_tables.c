@@ -180,11 +180,11 @@ void bench_print_ratios(struct bench_ratios *r) {
 /* ---- layers */
 
 void bench_print_layers_words(void) {
-    printf("\nLayers, the batch in one tower: milliseconds, GFLOP/s, share of the peak of as many threads "
-           "beside it.\n"
-           "Counted is what the plain way multiplies and adds, padding too: Winograd does it in fewer, and "
-           "may be above "
-           "100 %%\n");
+    printf(
+        "\nLayers, the batch in one tower: milliseconds, GFLOP/s, share of the peak of as many threads "
+        "beside it.\n"
+        "Counted is what the plain way multiplies and adds, padding too. Winograd, which conv-pool-lrn uses\n"
+        "as well, does it in fewer: its share may be above 100 %%\n");
 }
 
 void bench_print_layers(int threads, const struct bench_layer *layers, int count) {
