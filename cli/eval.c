@@ -83,8 +83,8 @@ static void print_result(const struct evaluation_of *e) {
     const struct event_eval *r = &e->result;
     printf("%s: %s after %lld step%s, %s\n", e->from.checkpoint, e->session.model->name, (long long)r->step,
            r->step == 1 ? "" : "s", r->averaged ? "the moving average of its parameters" : "its parameters");
-    printf("%s: precision @ 1 = %.4f (%lld of %lld test images), loss = %.4f\n", e->session.data->name,
-           r->precision, (long long)r->correct, (long long)r->images, r->loss);
+    printf("%s: precision @ 1 = %.4f (%lld of %lld test images), cross-entropy = %.4f\n",
+           e->session.data->name, r->precision, (long long)r->correct, (long long)r->images, r->loss);
 }
 
 static void print_help(void) {

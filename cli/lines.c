@@ -62,7 +62,8 @@ static void step_line(struct lines *lines, const struct event_step *s) {
 static void eval_line(struct lines *lines, const struct event_eval *e) {
     char when[32];
     lines_break(lines);
-    fprintf(lines->out, "%s: step %lld, precision @ 1 = %.4f (%lld of %lld test images%s), loss = %.4f\n",
+    fprintf(lines->out,
+            "%s: step %lld, precision @ 1 = %.4f (%lld of %lld test images%s), cross-entropy = %.4f\n",
             now(when), (long long)e->step, e->precision, (long long)e->correct, (long long)e->images,
             e->averaged ? ", averaged parameters" : "", e->loss);
     fflush(lines->out);

@@ -92,7 +92,7 @@ static enum event_level eval_words(struct sentence *s, const struct event_eval *
     say_number(s, "precision ", e->precision, "%.2f", 100, " %");
     if (e->correct != WIRE_UNKNOWN_INT && e->images != WIRE_UNKNOWN_INT)
         say(s, " (%" PRId64 " of %" PRId64 " test images)", e->correct, e->images);
-    say_loss(s, ", loss ", e->loss);
+    say_loss(s, ", cross-entropy ", e->loss);
     say_text(s, ", ", e->averaged ? "averaged parameters" : "parameters as they are", "");
     return isfinite(e->loss) || wire_is_unknown(e->loss) ? LEVEL_INFO : LEVEL_WARNING;
 }
