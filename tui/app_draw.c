@@ -134,7 +134,7 @@ double app_draw(struct app *app, struct canvas *canvas, const struct run_state *
     if (app->shown.tower_count > MANY_TOWERS)
         interval *= 2;
     double next = shown_update(&app->shown, state, generation, now, interval);
-    if (app->shown.tower_count == app->wanted_towers)
+    if (state->towers == app->wanted_towers)
         app->wanted_towers = 0;
     canvas_clear(canvas);
     struct frame_layout frame;

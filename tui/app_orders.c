@@ -299,8 +299,8 @@ void app_hear_control(struct app *app, const struct run_state *state, double now
 }
 
 enum app_wish app_change_towers(struct app *app, const struct run_state *state, double now, int by) {
-    struct scene scene = {.state = state, .shown = &app->shown};
-    int towers = app->wanted_towers && now < app->wanted_until ? app->wanted_towers : scene_towers(&scene);
+    int known = state->towers > 0 ? (int)state->towers : 0;
+    int towers = app->wanted_towers && now < app->wanted_until ? app->wanted_towers : known;
     char text[32];
     if (towers == 0) {
         app_say(app, STYLE_WARNING, "the number of towers is not known yet", now);

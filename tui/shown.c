@@ -280,6 +280,13 @@ enum shown_finding shown_judge(const struct shown *shown, const struct run_state
                  fabs(distance), distance > 0 ? "above" : "below");
         return FINDING_WARNING;
     }
+    if (!strcmp(state->phase, "paused") && state->towers > 0 && state->towers != shown->tower_count) {
+        char step[FORMAT_SIZE];
+        format_count(step, shown->step.step);
+        snprintf(out, size, "%lld tower%s from the next step on; these are the figures of step %s",
+                 (long long)state->towers, state->towers == 1 ? "" : "s", step);
+        return FINDING_REMARK;
+    }
     enum shown_finding finding = judge_sums(shown, out, size);
     return finding != FINDING_NONE ? finding : judge_shards(shown, out, size);
 }

@@ -64,7 +64,7 @@ struct run_state *state_new(void) {
     state->devices = memory->device_events;
     state->images = memory->image_events;
     state->best_precision = state->start_time = state->last_time = wire_unknown();
-    state->best_step = state->at_step = state->batch = state->good_step = WIRE_UNKNOWN_INT;
+    state->best_step = state->at_step = state->batch = state->towers = state->good_step = WIRE_UNKNOWN_INT;
     state->lr = state->image_seconds = wire_unknown();
     show_curve(state);
     return state;
@@ -342,19 +342,24 @@ static enum status start(struct run_state *state, const struct event *event) {
 /* What the next step takes: what the last one took, unless a command changed it since. */
 static void note_settings(struct run_state *state, const struct event *event) {
     double lr = wire_unknown();
-    int64_t batch = WIRE_UNKNOWN_INT;
+    int64_t batch = WIRE_UNKNOWN_INT, towers = WIRE_UNKNOWN_INT;
     if (event->kind == EVENT_RUN_START) {
         lr = event->run_start.lr;
         batch = event->run_start.batch;
+        towers = event->run_start.towers;
     } else if (event->kind == EVENT_STEP && !state_late(state, event)) {
         lr = event->step.lr;
         batch = event->step.images;
+        towers = event->step.tower_count;
+    } else if (event->kind == EVENT_TOWERS) {
+        towers = event->towers.to;
     } else if (event->kind == EVENT_COMMAND && text_is(event->command.status, "applied")) {
         lr = event->command.lr;
         batch = event->command.batch;
     }
     state->lr = wire_is_unknown(lr) ? state->lr : lr;
     state->batch = batch == WIRE_UNKNOWN_INT ? state->batch : batch;
+    state->towers = towers == WIRE_UNKNOWN_INT ? state->towers : towers;
 }
 
 /* The first step, which plans and allocates, counts only until there is a second one. */

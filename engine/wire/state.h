@@ -62,11 +62,11 @@ struct run_state {
     int64_t at_step;            /* updates done, as last told by a step, state, rewind or resume; unknown */
     char phase[16];             /* last state event: starting, training, paused, ... */
     char rule[STATE_RULE_NAME]; /* the wrong rule in force from here on; "": none */
-    double lr;                  /* learning rate and images of the next step, as last told by a step, */
-    int64_t batch;              /* a command or the start; unknown */
-    double image_seconds; /* a step's time for one of its images, over the last tens of steps; unknown */
-    int64_t timed_steps;  /* how many made it up, since the run started or was resumed */
-    int64_t good_step;    /* a state to go back to that is known of: state_rewind() */
+    double lr;             /* learning rate, images and towers of the next step, as last told by a step, */
+    int64_t batch, towers; /* a command or the start; unknown */
+    double image_seconds;  /* a step's time for one of its images, over the last tens of steps; unknown */
+    int64_t timed_steps;   /* how many made it up, since the run started or was resumed */
+    int64_t good_step;     /* a state to go back to that is known of: state_rewind() */
     double start_time, last_time;                                                          /* of the events */
     struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase; /* the newest of
                                      each; kind EVENT_NONE: none yet, or gone with a rewind */

@@ -274,6 +274,8 @@ static void after_step(struct player *p) {
     if (p->step == s->pause_at) {
         send_command(p, "pause", "applied", NULL);
         send_state(p, "paused");
+        if (s->towers_paused)
+            change_towers(p, s->towers_paused);
     }
     if (s->eval_every && p->step % s->eval_every == 0)
         send_eval(p);

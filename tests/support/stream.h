@@ -16,6 +16,7 @@ struct stream_script { /* zeros: a run of no towers and no steps that goes on */
     int64_t towers_at; /* the towers change with this step; 0: never */
     int towers_to;
     int64_t pause_at;    /* paused after this step, by a command */
+    int towers_paused;   /* the towers are changed in that pause; 0: they are not */
     int64_t alarm_at;    /* an alarm is raised with this step; a pause follows */
     int64_t nan_at;      /* this step's losses are not finite in the last tower */
     int64_t commands_at; /* three commands after this step, and three that screens sent by themselves */

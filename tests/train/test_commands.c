@@ -99,6 +99,31 @@ static void test_pause_and_step(void **state) {
     train_run_close(run);
 }
 
+/* The step that a run stands at is told, once, whatever its number; not after its towers are others. */
+static void test_pause_records_where_it_stands(void **state) {
+    (void)state;
+    const char *const words[] = {"towers=2", "batch=8", "lr=0.05", "seed=3", "record-every=100", NULL};
+    struct train_run *run = train_run_open("cpu", mlp_text, 40, 20, words);
+    train_run_steps(run, 3);
+    int told = run->steps;
+    assert_int_equal(told, 3);
+    assert_false(run->kept[2].recorded);
+    assert_true(train_run_command(run, "pause"));
+    assert_int_equal(run->steps, 4);
+    assert_true(run->kept[3].recorded && run->kept[3].step.step == 3);
+    assert_true(run->kept[3].step.loss == run->kept[2].step.loss);
+    assert_true(train_run_command(run, "resume"));
+    assert_true(train_run_command(run, "pause")); /* no step since */
+    assert_int_equal(run->steps, 4);
+    assert_true(train_run_command(run, "resume"));
+    train_run_steps(run, 2); /* the first of them is recorded: a command took effect */
+    assert_true(run->kept[4].recorded && !run->kept[5].recorded);
+    assert_true(train_run_command(run, "towers 4"));
+    assert_true(train_run_command(run, "pause"));
+    assert_int_equal(run->steps, 6);
+    train_run_close(run);
+}
+
 static void test_set(void **state) {
     (void)state;
     struct train_run *run = open_run();
@@ -200,8 +225,12 @@ static void test_recorded_steps(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_pause_and_step), cmocka_unit_test(test_set),
-        cmocka_unit_test(test_others),  cmocka_unit_test(test_recorded_steps),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_pause_and_step),
+        cmocka_unit_test(test_pause_records_where_it_stands),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_others),
+        cmocka_unit_test(test_recorded_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,7 @@ static const struct shot shots[] = {
     SHOT("waiting-for-the-first-step", 24, 80, PLAINLY, "", .towers = 4),
     SHOT("waiting-40x10", 10, 40, PLAINLY, "", .towers = 4),
     SHOT("paused", 24, 80, PLAINLY, "", RUN, .pause_at = 1240),
+    SHOT("paused-with-other-towers", 24, 80, PLAINLY, "", RUN, .pause_at = 1240, .towers_paused = 7),
     SHOT("crashed", 24, 80, CRASHED, "", RUN),
     SHOT("ended", 24, 80, PLAINLY, "", RUN, .ended = true),
     SHOT("alarm-120x40", 40, 120, PLAINLY, "", RUN, .alarm_at = 1240, .nan_at = 1240),

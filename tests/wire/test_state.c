@@ -253,6 +253,14 @@ static void settings_of_the_next_step(void **context) {
     set.command.batch = 96;
     apply(state, set);
     assert_true(state->lr == 0.125 && state->batch == 96);
+    assert_int_equal(state->towers, 2);
+    struct event towers = event_new(EVENT_TOWERS);
+    towers.seq = 7;
+    towers.towers.step = 1;
+    towers.towers.from = 2;
+    towers.towers.to = 5;
+    apply(state, towers);
+    assert_int_equal(state->towers, 5);
     step.seq = 0; /* a live step that comes late */
     apply(state, step);
     assert_true(state->lr == 0.125 && state->batch == 96);
