@@ -106,8 +106,7 @@ enum status good_lost(struct trainer *t) {
         return STATUS_OK;
     }
     char reason[720];
-    snprintf(reason, sizeof reason, "%s; back to step %lld and paused: save, stop, and go on with --resume",
-             t->fault.text, (long long)t->good.progress.steps);
+    snprintf(reason, sizeof reason, "%s; paused: save, stop, and go on with --resume", t->fault.text);
     good_counters(t, t->progress.steps, reason);
     return STATUS_OK;
 }

@@ -194,8 +194,7 @@ void trainer_begin(struct trainer *t) {
 static enum status handle_fault(struct trainer *t) {
     report_alarm(t, "error", t->progress.steps + 1, t->fault.tower, t->fault.tensor, t->fault.text);
     char reason[720];
-    snprintf(reason, sizeof reason, "%s; back to step %lld and paused: set lr, then resume", t->fault.text,
-             (long long)t->good.progress.steps);
+    snprintf(reason, sizeof reason, "%s; paused: set lr, then resume", t->fault.text);
     return good_rewind(t, reason);
 }
 
