@@ -540,14 +540,16 @@ static void test_lanes(void **state) {
     assert_int_equal(net_lanes_for(one, 1), 1);
     struct model *models[] = {parse(SMALL), cifar10()};
     for (int m = 0; m < 2; m++) {
-        static const int sizes[] = {1, 2, 3, 4, 7, 9};
+        static const int sizes[] = {1, 2, 3, 4, 5, 7, 9};
         double *parameters = net_run_parameters(models[m], 3), *pixels = net_run_pixels(models[m], 9, 4);
         int32_t *labels = net_run_labels(models[m], 9, 4);
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            if (m == 1 && sizes[i] != 5 && sizes[i] != 7) /* the small one tries the rest in no time */
+                continue;
             struct net_run whole;
             net_run_open(&whole, one, models[m], sizes[i], true);
             net_run_step(&whole, parameters, pixels, labels);
-            for (int lanes = 1; lanes <= 4; lanes++)
+            for (int lanes = m + 1; lanes <= 4 - m; lanes++)
                 compare_lanes(pool, &whole, lanes, parameters, pixels, labels);
             net_run_close(&whole);
         }
