@@ -84,6 +84,8 @@ struct axis axis_steps(int64_t first, int64_t last, int64_t window, int64_t plan
     }
     if (axis.high < axis.low + 1)
         axis.high = axis.low + 1;
+    if (!(axis.high > axis.low)) /* steps that only a foreign record has */
+        axis.high = nextafter(axis.low, INFINITY);
     axis.tick = round_up((axis.high - axis.low) / 5);
     if (axis.tick < 1)
         axis.tick = 1;

@@ -18,7 +18,7 @@ struct piece {
     bool shown;
 };
 
-enum { MOST = 10 };
+enum { MOST = 11 }; /* on a screen of one row, under a wrong rule, while a planned run trains */
 
 struct line {
     struct piece pieces[MOST];
@@ -26,7 +26,7 @@ struct line {
 };
 
 static struct piece *add(struct line *line, int rank, bool right, enum style style, int width) {
-    struct piece *piece = &line->pieces[line->count++];
+    struct piece *piece = &line->pieces[line->count < MOST ? line->count++ : MOST - 1];
     *piece = (struct piece){.style = style, .width = width, .rank = rank, .right = right, .shown = true};
     return piece;
 }
@@ -102,11 +102,11 @@ static void add_time_left(struct line *line, const struct scene *scene) {
     if (!scene->shown->have || planned == WIRE_UNKNOWN_INT || !(rate > 0) || state->batch <= 0 ||
         state->ended || state->crashed || !strcmp(state->phase, "paused"))
         return;
-    int64_t left = planned - scene->shown->step.step;
+    double left = (double)planned - (double)scene->shown->step.step;
     if (left < 0)
         return;
     char text[FORMAT_SIZE];
-    format_duration(text, (double)left * (double)state->batch / rate);
+    format_duration(text, left * (double)state->batch / rate);
     struct piece *piece = add(line, 6, true, STYLE_PLAIN, 15);
     snprintf(piece->text, sizeof piece->text, "%.20s left", text);
 }

@@ -6,7 +6,10 @@
 #include "tui/format.h"
 #include "tui/picture.h"
 
-enum { EIGHT = 8 };
+enum {
+    EIGHT = 8,
+    CLASSES_MOST = 4096 /* a matrix of more is none that an engine told */
+};
 
 static int64_t shard_of(const struct scene *scene, int tower) {
     const struct event_step *step = &scene->state->step.step;
@@ -18,7 +21,7 @@ static void keep_in(struct images_view *view, const struct scene *scene) {
     int towers = scene_towers(scene);
     view->tower = view->tower >= towers ? towers - 1 : view->tower;
     view->tower = view->tower < 0 ? 0 : view->tower;
-    int64_t last = (shard_of(scene, view->tower) - 1) / EIGHT * EIGHT;
+    int64_t images = shard_of(scene, view->tower), last = images > 0 ? (images - 1) / EIGHT * EIGHT : 0;
     view->first = view->first > last ? last : view->first;
     view->first = view->first < 0 ? 0 : view->first;
 }
@@ -142,7 +145,7 @@ static void draw_pictures(const struct scene *scene, struct box box, const struc
 static void draw_confusion(const struct scene *scene, struct box box) {
     const struct event_eval *e = &scene->state->eval.eval;
     struct canvas *canvas = scene->canvas;
-    if (scene->state->eval.kind != EVENT_EVAL || e->classes <= 0 ||
+    if (scene->state->eval.kind != EVENT_EVAL || e->classes <= 0 || e->classes > CLASSES_MOST ||
         e->confusion_count < e->classes * e->classes) {
         canvas_text(canvas, box.row, box.col, box.cols, STYLE_FAINT,
                     scene->replay ? "no confusion matrix in the record up to here"

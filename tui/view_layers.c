@@ -111,7 +111,9 @@ static void draw_wrong(struct canvas *canvas, int row, int left, int col, int co
 /* Of which step the figures are, and when the next ones come. */
 static void describe_step(const struct scene *scene, char *out, size_t size) {
     const struct run_state *state = scene->state;
-    int64_t at = state->layers.layers.step, next = at - at % LAYERS_EVERY + LAYERS_EVERY;
+    int64_t at = state->layers.layers.step, next;
+    if (__builtin_add_overflow(at - at % LAYERS_EVERY, LAYERS_EVERY, &next))
+        next = WIRE_UNKNOWN_INT;
     int64_t planned = state->run_start.kind ? state->run_start.run_start.steps : WIRE_UNKNOWN_INT;
     char step[FORMAT_SIZE], then[FORMAT_SIZE];
     format_count(step, at);

@@ -78,6 +78,10 @@ static void draw_row(const struct scene *scene, const struct scaling *s, int row
                  here ? ">" : " ", towers, a, b, batch, c, d);
 }
 
+static size_t whole_bytes(double bytes) {
+    return bytes > 0 && bytes < 0x1p63 ? (size_t)bytes : 0;
+}
+
 void scaling_draw(const struct scene *scene, struct box body) {
     struct scaling s;
     struct canvas *canvas = scene->canvas;
@@ -96,8 +100,8 @@ void scaling_draw(const struct scene *scene, struct box body) {
     format_short(image, s.image_ms, 3);
     canvas_print(canvas, row++, col, cols, STYLE_PLAIN,
                  "%s ms an image, %s averaged at %s/s in memory, %.2f ms a message (assumed)", image,
-                 memory_words((size_t)s.bytes, bytes), memory_words((size_t)(s.bandwidth * 1000), rate),
-                 s.latency_ms);
+                 memory_words(whole_bytes(s.bytes), bytes),
+                 memory_words(whole_bytes(s.bandwidth * 1000), rate), s.latency_ms);
     canvas_text(canvas, row++, col, cols, STYLE_FAINT,
                 "step = shard \u00d7 ms + 2(N\u22121)/N \u00d7 bytes/bandwidth + 2(N\u22121) \u00d7 latency "
                 "+ update");

@@ -234,6 +234,10 @@ static void describe_setting(const struct preferences *preferences, bool cursor,
             snprintf(out + strlen(out), size - strlen(out), "%s%s", *out ? " \u00b7 " : "", parts[i]);
 }
 
+static int64_t whole_step(double step) {
+    return step < 0x1p63 ? (int64_t)fmax(step, -0x1p63) : INT64_MAX;
+}
+
 static void draw_plot(struct towers_view *view, const struct scene *scene, enum curve_quantity quantity,
                       struct box box) {
     struct curves_request request = {.quantity = quantity, .generation = scene->generation};
@@ -241,8 +245,8 @@ static void draw_plot(struct towers_view *view, const struct scene *scene, enum 
     request.columns = plot_columns(box, scene->canvas->glyphs);
     request.smoothing = preferences_smoothing(scene->preferences->smoothing, NULL);
     choose_towers(view, scene, &request);
-    view->shown_from = (int64_t)request.steps.low;
-    view->shown_to = (int64_t)request.steps.high;
+    view->shown_from = whole_step(request.steps.low);
+    view->shown_to = whole_step(request.steps.high);
     if (scene->state->point_count > 0 &&
         view->shown_to > scene->state->points[scene->state->point_count - 1].step)
         view->shown_to = scene->state->points[scene->state->point_count - 1].step;

@@ -123,7 +123,8 @@ static void draw_shard(const struct scene *scene, const struct why_picture *p, i
     int64_t images = 0;
     for (int k = r->tower; k <= r->last && images != WIRE_UNKNOWN_INT; k++) {
         int64_t more = why_step_tower(p->step, k).images;
-        images = more == WIRE_UNKNOWN_INT ? more : images + more;
+        if (more == WIRE_UNKNOWN_INT || __builtin_add_overflow(images, more, &images))
+            images = WIRE_UNKNOWN_INT;
     }
     format_count(count, beyond(p, WHY_LOAD) ? images : WIRE_UNKNOWN_INT);
     if (span.cols >= 14 && r->last > r->tower)

@@ -37,7 +37,7 @@ static void find_step(struct why_step *out) {
     const struct event_phase *phase = &state->step_phase.phase;
     bool stands = state->step_phase.kind == EVENT_PHASE && phase->step != WIRE_UNKNOWN_INT && !out->moving;
     if (stands && (whole == WIRE_UNKNOWN_INT || phase->step > whole) &&
-        (state->at_step == WIRE_UNKNOWN_INT || phase->step == state->at_step + 1)) {
+        (state->at_step == WIRE_UNKNOWN_INT || phase->step - 1 == state->at_step)) {
         out->step = phase->step;
         out->reached = phase_named(phase->phase);
         out->frozen = out->have = true;
@@ -119,9 +119,8 @@ bool why_step_clipped(const struct why_step *step) {
 /* What the step itself tells of a tower; NULL: nothing. */
 static const struct event_step_tower *whole_tower(const struct why_step *step, int tower) {
     const struct event_step *whole = &step->state->step.step;
-    return step->state->step.kind == EVENT_STEP && whole->step == step->step && tower < whole->tower_count
-               ? &whole->towers[tower]
-               : NULL;
+    bool told = step->state->step.kind == EVENT_STEP && whole->step == step->step;
+    return told && tower >= 0 && tower < whole->tower_count ? &whole->towers[tower] : NULL;
 }
 
 static int64_t shard(int64_t images, int towers, int tower) {
@@ -135,6 +134,8 @@ struct why_tower why_step_tower(const struct why_step *step, int tower) {
     struct why_tower out = {shard(step->images, step->towers, tower), unknown, unknown, unknown, NULL};
     const struct run_state *state = step->state;
     const struct event_step_tower *whole = whole_tower(step, tower);
+    if (tower < 0) /* of a step that tells of none */
+        return out;
     if (whole)
         out = (struct why_tower){whole->images, whole->loss, whole->grad_norm, whole->cosine, NULL};
     if (step->gradients && tower < step->gradients->tower_count) {
@@ -163,7 +164,8 @@ static double term_of_whole(const struct why_step *step, int tower, const char *
 const char *why_step_term(const struct why_step *step, int tower, int i, double *value) {
     const struct event_losses *losses = &step->state->losses.losses;
     *value = wire_unknown();
-    if (step->terms == 0 || tower >= losses->tower_count || i >= losses->towers[tower].term_count)
+    if (step->terms == 0 || tower < 0 || tower >= losses->tower_count ||
+        i >= losses->towers[tower].term_count)
         return NULL;
     const struct event_term *term = &losses->towers[tower].terms[i];
     *value = step->values ? term->value : term_of_whole(step, tower, term->name);

@@ -111,11 +111,15 @@ static bool surely_identical(const struct why_step *step, const char *name) {
 static struct event_alternative alternative_at(const struct why_picture *p, int i) {
     const struct event_alternative *all;
     int count = why_alternatives(p->step, &all);
-    if (all && p->phase >= WHY_AVERAGE && i < count)
-        return all[i];
     double unknown = wire_unknown();
+    if (all && p->phase >= WHY_AVERAGE && i < count) {
+        struct event_alternative told = all[i];
+        told.name = told.name ? told.name : ""; /* a foreign record may leave it out */
+        return told;
+    }
     struct event_alternative out = {NULL, unknown, unknown, unknown, unknown, false};
-    out.name = all && i < count ? all[i].name : i < NAMES ? names[i] : "";
+    out.name = all && i < count ? all[i].name : i < NAMES ? names[i] : NULL;
+    out.name = out.name ? out.name : "";
     out.identical = surely_identical(p->step, out.name);
     return out;
 }

@@ -226,7 +226,7 @@ static int active_towers(const struct why_step *step, int *last) {
 
 static void last_words(const struct why_step *step, int last, bool brief, char *out, size_t size) {
     int64_t kept = why_step_tower(step, last).images, all = step->images;
-    if (kept == WIRE_UNKNOWN_INT || all == WIRE_UNKNOWN_INT)
+    if (kept < 0 || all < kept) /* not known */
         snprintf(out, size, "only the last tower trains");
     else
         snprintf(out, size, "%s%lld of %lld images for nothing",

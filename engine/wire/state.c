@@ -244,7 +244,7 @@ static enum status keep_images(struct run_state *state, const struct event *even
 /* The last step that was told before one that a rewind may go back to is passed. */
 static enum status keep_good(struct run_state *state, const struct event_step *next) {
     const struct event *last = &state->step;
-    if (!last->kind || last->step.applied || next->applied ||
+    if (!last->kind || last->step.applied || next->applied || last->step.step < 1 || next->step < 1 ||
         (last->step.step - 1) / GOOD_EVERY == (next->step - 1) / GOOD_EVERY)
         return STATUS_OK;
     return keep(last, &state->memory->good, &state->memory->kept_good);
