@@ -165,8 +165,8 @@ static int show(const struct dataset *data, bool test, const char *class_word, i
     if (sheet.count)
         print_row(&sheet);
     if (shown == 0)
-        printf("no such image: %s has %lld %s images\n", data->name, (long long)sheet.set->count,
-               test ? "test" : "training");
+        return cli_fail(status_fail(STATUS_NOT_FOUND, "no such image: %s has %lld %s images", data->name,
+                                    (long long)sheet.set->count, test ? "test" : "training"));
     return EXIT_DONE;
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,7 @@ static int run_command(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     hold_standard_descriptors();
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is a full disk, and told as one */
     int code = stack_run(run_command, argc, argv);
     return finish(code < 0 ? cli_fail(STATUS_IO) : code);
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/wire/record.h"
 #include "tui/palette.h"
@@ -269,9 +271,13 @@ static enum status write_file(const struct svg_options *options, const struct pr
         return status_fail(STATUS_IO, "%s can't be written: %s", options->file, strerror(errno));
     write_svg(out, preferences, canvas);
     bool failed = ferror(out) != 0;
-    if (fclose(out) != 0 || failed)
-        return status_fail(STATUS_IO, "%s can't be written: %s", options->file, strerror(errno));
-    return STATUS_OK;
+    if (fclose(out) == 0 && !failed)
+        return STATUS_OK;
+    enum status status = status_fail(STATUS_IO, "%s can't be written: %s", options->file, strerror(errno));
+    struct stat info;
+    if (lstat(options->file, &info) == 0 && S_ISREG(info.st_mode)) /* a piece of a picture is none */
+        unlink(options->file);
+    return status;
 }
 
 enum status svg_draw(const struct svg_options *options, const struct app_options *with) {

@@ -48,6 +48,12 @@ out=$("$TOWERSCOPE" data show set --class 6 --count 1 --test --first 7) && grep 
     fail '--class with a number, --test and --first'
 "$TOWERSCOPE" data show set --class 10 2>err && fail 'class 10 was found'
 grep -q '"10"' err || fail 'the unknown class is not named'
+(ulimit -f 100 && exec "$TOWERSCOPE" data make limited --images 1000) 2>err
+[ $? = 1 ] && grep -q 'limited/data_batch_1.bin.*File too large' err && [ ! -e limited ] ||
+    fail "a limit on the size of files: $(cat err)"
+"$TOWERSCOPE" data show set --first 99999 >out 2>err
+[ $? = 4 ] && [ ! -s out ] && grep -q 'no such image: set has [0-9]* training images' err ||
+    fail "an image that is not there: $(cat out err)"
 "$TOWERSCOPE" data show set --count 1 --width 1 >/dev/null || fail 'a narrow terminal'
 if script -qec true /dev/null >/dev/null 2>&1 && locale -a 2>/dev/null | grep -qi '^c\.utf-\?8$'; then
     on_terminal() { env "$@" script -qec "'$TOWERSCOPE' data show set --count 2" /dev/null; }

@@ -35,6 +35,8 @@ expect 2 'found "7"' runs/good --size 7 --svg none.svg
 expect 2 'from 40x10 to 500x500, found "10x5"' runs/good --size 10x5 --svg none.svg
 expect 1 '--at: there is no step 99999: the record has steps 0 to 20' runs/good --at 99999 --svg none.svg
 [ ! -e none.svg ] || { echo "a picture of a step that is not there was written"; fails=$((fails + 1)); }
+(ulimit -f 8 && expect 1 "big.svg can't be written" runs/good --size 200x60 --svg big.svg && exit $fails) || fails=$((fails + 1))
+[ ! -e big.svg ] || { echo "a piece of a picture was left"; fails=$((fails + 1)); }
 expect 2 'no option "--sgv"' runs/good --sgv none.svg
 expect 2 'takes one record, and "runs/good" is one too many' runs/good runs/good
 expect 2 '--speed: expected a number from 0.01 to 1000, found "0x10"' runs/good --speed 0x10
