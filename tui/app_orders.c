@@ -1,4 +1,5 @@
 /* Messages and commands: what is asked of the run, and what became of it. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -299,7 +300,7 @@ void app_hear_control(struct app *app, const struct run_state *state, double now
 }
 
 enum app_wish app_change_towers(struct app *app, const struct run_state *state, double now, int by) {
-    int known = state->towers > 0 ? (int)state->towers : 0;
+    int known = state->towers > 0 && state->towers < INT_MAX ? (int)state->towers : 0;
     int towers = app->wanted_towers && now < app->wanted_until ? app->wanted_towers : known;
     char text[32];
     if (towers == 0) {

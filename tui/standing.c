@@ -11,7 +11,8 @@ static void alarm_standing(const struct run_state *state, struct standing *out) 
     const struct event_alarm *alarm = &state->alarm.alarm;
     bool training = !strcmp(state->phase, "training") && state->step.kind == EVENT_STEP;
     if (state->alarm.kind != EVENT_ALARM || !alarm->text ||
-        (training && alarm->step != WIRE_UNKNOWN_INT && state->step.step.step > alarm->step + ALARM_STEPS))
+        (training && alarm->step != WIRE_UNKNOWN_INT &&
+         (double)state->step.step.step > (double)alarm->step + ALARM_STEPS))
         return;
     bool error = alarm->level && !strcmp(alarm->level, "error");
     char words[512];

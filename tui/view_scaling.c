@@ -7,6 +7,7 @@
 #include "tui/format.h"
 
 static const double LATENCY_MS = 0.02;
+static const int64_t IMAGES_MOST = INT64_C(1) << 40; /* a step of more is none that an engine told */
 
 void scaling_measure(struct scaling *out, const struct run_state *state) {
     const struct event_step *step = &state->step.step;
@@ -25,8 +26,9 @@ void scaling_measure(struct scaling *out, const struct run_state *state) {
     out->bandwidth = ((double)step->tower_count + 1) * out->bytes / step->average_ms;
     out->images = step->images;
     out->towers = step->tower_count;
-    out->known = isfinite(out->image_ms) && out->image_ms > 0 && isfinite(out->update_ms) &&
-                 isfinite(out->bandwidth) && out->bandwidth > 0;
+    out->known = out->images > 0 && out->images <= IMAGES_MOST && isfinite(out->image_ms) &&
+                 out->image_ms > 0 && isfinite(out->update_ms) && isfinite(out->bandwidth) &&
+                 out->bandwidth > 0;
 }
 
 double scaling_step(const struct scaling *s, int64_t towers, int64_t images) {
