@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/base64.h"
 #include "engine/wire/codec.h"
 #include "engine/wire/fields.h"
 #include "tests/support/cmocka.h"
@@ -29,6 +30,44 @@ static void exaggerate(const struct field *fields, void *body, struct random *ra
         else if (f->type == FIELD_LIST)
             for (int64_t i = 0; i < count; i++)
                 exaggerate(f->inner, *(char **)place + (size_t)i * f->size, random);
+    }
+}
+
+/* Pixels that fit the size that is told, mostly: else no picture would be drawn. */
+static void add_pixels(struct event_image *image, struct random *random, struct arena *arena) {
+    static const uint8_t black[30 * 30 * 3];
+    image->width = 1 + random_below(random, 30);
+    image->height = 1 + random_below(random, 30);
+    image->channels = random_below(random, 4);
+    size_t bytes = (size_t)(image->width * image->height * image->channels);
+    char *pixels = arena_alloc(arena, base64_size(bytes));
+    assert_non_null(pixels);
+    base64_encode(black, bytes, pixels);
+    image->pixels = pixels;
+    if (random_below(random, 4) == 0)
+        image->width = 1LL << 32;
+}
+
+/* What makes an event belong to those before it, so that the screens have something to put together. */
+static void make_it_belong(struct event *event, const struct run_state *state, struct random *random,
+                           struct arena *arena) {
+    static const char *const states[] = {"training", "paused", "ended"};
+    static const char *const phases[] = {"load", "losses", "average", "update"};
+    int64_t step = state->step.kind ? state->step.step.step : 3;
+    if (event->kind == EVENT_STATE) {
+        event->state.state = states[random_below(random, 3)];
+    } else if (event->kind == EVENT_PHASE) {
+        event->phase.phase = phases[random_below(random, 4)];
+        event->phase.step = step;
+    } else if (event->kind == EVENT_WHY) {
+        event->why.step = step;
+    } else if (event->kind == EVENT_LOSSES) {
+        event->losses.step = step;
+    } else if (event->kind == EVENT_EVAL && event->eval.confusion_count >= 4) {
+        event->eval.classes = 2;
+    } else if (event->kind == EVENT_IMAGES) {
+        for (int64_t i = 0; i < event->images.image_count; i++)
+            add_pixels(&event->images.images[i], random, arena);
     }
 }
 
@@ -69,6 +108,8 @@ static void any_events_are_drawn(void **unused) {
             enum event_kind kind = (enum event_kind)(1 + random_below(&random, EVENT_KINDS - 1));
             struct event event = events_fill(kind, &random, 0.1, &arena);
             exaggerate(event_describe(kind)->fields, event_body(&event), &random);
+            if (random_below(&random, 2))
+                make_it_belong(&event, state, &random, &arena);
             event.seq = state->last_seq + 1;
             assert_int_equal(state_apply(state, &event), STATUS_OK);
             if (i % 10 == 9)
