@@ -110,6 +110,7 @@ cmp -s before after || fail "after q stty -a is another: $(diff before after)"
 [ "$(t display-message -p -t shop '#{cursor_flag}')" = 1 ] || fail "after q the cursor is hidden"
 goes_on 'after q'
 t kill-server
+socket=$TEST_TMP/tmux-of-screen # a server that is asked while it ends takes no session
 
 if command -v screen >/dev/null; then
     export SCREENDIR=$TEST_TMP/screens
