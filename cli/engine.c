@@ -151,6 +151,7 @@ static enum status open_new(struct engine *engine, const char *runs) {
 
 static enum status open_old(struct engine *engine, const char *runs) {
     STATUS_TRY(run_folder_find(runs, engine->options.name, &engine->folder));
+    STATUS_TRY(run_folder_is_run(&engine->folder));
     STATUS_TRY(take_lock(engine));
     STATUS_TRY(resume_find(&engine->folder, &engine->options.settings, &engine->resume));
     STATUS_TRY(open_session(engine, &engine->resume.settings, &engine->resume));

@@ -1,5 +1,6 @@
 #include "cli/run_folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/wire/lock.h"
+#include "engine/wire/record.h"
 
 static const char *const adjectives[] = {
     "amber", "brisk",  "calm",  "clear",  "early", "fair",  "gentle", "golden", "green", "high",  "keen",
@@ -111,6 +113,35 @@ enum status run_folder_find(const char *runs, const char *name, struct run_folde
     return STATUS_OK;
 }
 
+static bool is_empty(const char *path) {
+    DIR *folder = opendir(path);
+    int found = 0;
+    if (!folder)
+        return false;
+    while (found <= 2 && readdir(folder)) /* "." and ".." are always there */
+        found++;
+    closedir(folder);
+    return found <= 2;
+}
+
+enum status run_folder_is_run(const struct run_folder *folder) {
+    static const char *const names[] = {"config.ini", "lock", "owner", RECORD_FILE, "checkpoints"};
+    char path[PATH_MAX + 16];
+    struct stat found;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder->path, names[i]);
+        if (lstat(path, &found) == 0)
+            return STATUS_OK;
+    }
+    return is_empty(folder->path)
+               ? STATUS_OK
+               : status_fail(
+                     STATUS_NOT_FOUND,
+                     "no run \"%s\": %s holds other files, and neither a run's record nor its config.ini or "
+                     "checkpoints: nothing was changed; `towerscope ls` lists the runs",
+                     folder->name, folder->path);
+}
+
 static enum status cannot_write(const struct run_folder *folder) {
     return status_fail(STATUS_IO, "%s/config.ini: can't be written: %s", folder->path, strerror(errno));
 }
@@ -174,7 +205,7 @@ enum status run_folder_config(const struct run_folder *folder, const struct sett
 }
 
 void run_folder_unmake(const struct run_folder *folder) {
-    static const char *const files[] = {"config.ini", "lock", "owner", "events.jsonl"};
+    static const char *const files[] = {"config.ini", "lock", "owner", RECORD_FILE};
     for (size_t i = 0; folder->fd >= 0 && i < sizeof files / sizeof *files; i++)
         (void)unlinkat(folder->fd, files[i], 0);
     (void)rmdir(folder->path);

@@ -23,6 +23,10 @@ enum status run_folder_make(const char *runs, const char *name, struct run_folde
 /* The folder of a run that is there. STATUS_NOT_FOUND: there is none of that name. */
 enum status run_folder_find(const char *runs, const char *name, struct run_folder *out);
 
+/* STATUS_NOT_FOUND: the folder has files, and none of them is of a run, so that none must be begun in it. An
+ * empty one is right: it is that of a run that was killed as it began. */
+enum status run_folder_is_run(const struct run_folder *folder);
+
 /* Write config.ini into the folder, which is held, unless it says just that. What was there before is whole
  * until the new one is. */
 enum status run_folder_config(const struct run_folder *folder, const struct settings *settings);

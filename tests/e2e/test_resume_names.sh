@@ -34,6 +34,14 @@ grep -qx 'steps = 4' runs/r/config.ini || fail "config.ini does not follow a res
 resume r --data set --model ./net.ini --steps 5 || fail "the same by other words: $(cat err)"
 [ ! -s err ] && grep -q 'changed: steps from 4 to 5;' out || fail "the same by other words: $(cat err; grep resume out)"
 
+# ---- a folder that is no run's
+mkdir runs/papers && echo precious >runs/papers/thesis.txt
+resume papers --data set --model net.ini --steps 1
+[ $? = 4 ] && grep -q 'runs/papers holds other files' err || fail "a folder of other files: $(cat err)"
+[ "$(ls -A runs/papers)" = thesis.txt ] || fail "something was put beside other files: $(ls -A runs/papers)"
+mkdir runs/begun
+resume begun --data set --model net.ini --steps 1 || fail "killed as it began: $(cat err)"
+
 # ---- the model file
 cp net.ini kept.ini
 sed -i 's/0.01/0.02/' net.ini
