@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/hash.h"
 #include "tui/cost.h"
 #include "tui/format.h"
 #include "tui/paint.h"
@@ -18,7 +20,7 @@ static const double FOLD_SECONDS = 0.02;
 static const double SLOW_FRAME = 0.5, QUIET_INTERVAL = 1;
 /* How long a stop that is under way is waited for on leaving. */
 static const double STOP_SECONDS = 1;
-enum { LATE_FRAMES = 3, CALM_FRAMES = 8 };
+enum { LATE_FRAMES = 3, CALM_FRAMES = 8, FEW_CONSOLES = 4 };
 
 struct console {
     struct feed *feed;
@@ -26,6 +28,7 @@ struct console {
     struct canvas *canvas;
     struct painter painter;
     double drawn_at, again_at; /* the last frame, and when the same state will look different */
+    double beat;               /* of the interval between frames, see own_beat() */
     bool dirty, answer_key;    /* something new; a key waits for its answer on the screen */
     bool more;                 /* the feed has more to fold */
     bool leave, gone;
@@ -157,9 +160,23 @@ static void take_keys(struct console *console, double now) {
     }
 }
 
+/* 1 to 1.1, each process another: consoles that were opened together don't draw all at once, which would hold
+ * up a step on the same machine, but soon one after the other. */
+static double own_beat(void) {
+    return 1 + 0.1 * (double)(hash_step(0, (uint64_t)getpid()) >> 32) / 4294967296.0;
+}
+
+/* All consoles of a run are on its engine's machine, and what they draw with is taken from training: a few
+ * draw as often as they are set to, more of them share as many frames. */
+static double crowd(const struct run_state *state) {
+    bool known = state->control.kind == EVENT_CONTROL && !state->ended && !state->crashed;
+    return known ? fmax(1, (double)(state->control.control.watchers + 1) / FEW_CONSOLES) : 1;
+}
+
 /* Seconds between two frames that nobody asked for by a key. */
 static double frame_interval(const struct console *console) {
-    double interval = app_preferences(console->app)->plot_interval;
+    double interval =
+        app_preferences(console->app)->plot_interval * console->beat * crowd(console->feed->state);
     return console->quiet ? fmax(interval, QUIET_INTERVAL) : interval;
 }
 
@@ -277,7 +294,7 @@ static void say_farewell(const struct console *console, struct console_farewell 
 
 enum status console_run(struct feed *feed, const struct app_options *options,
                         struct console_farewell *farewell) {
-    struct console console = {.feed = feed, .answer_key = true};
+    struct console console = {.feed = feed, .answer_key = true, .beat = own_beat()};
     memset(farewell, 0, sizeof *farewell);
     STATUS_TRY(term_check());
     console.app = app_new(options);
