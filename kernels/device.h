@@ -29,7 +29,7 @@
 
 #include "kernels/op.h"
 
-#define DEVICE_API       8 /* raised when this table changes; a plugin with another number is refused */
+#define DEVICE_API       9 /* raised when this table changes; a plugin with another number is refused */
 #define PLAN_MAX_OPS     8
 #define DEVICE_GROUP_MAX 16   /* GPUs of one open device */
 #define DEVICE_MARKS     2    /* open ones, at most */
