@@ -24,11 +24,13 @@
 
 #include "engine/base/clock.h"
 #include "tui/escape.h"
+#include "tui/outlet.h"
 #include "tui/palette.h"
 
 /* Signal handlers can only reach what is static; all of it is here. */
 static struct {
     SCREEN *screen;
+    struct outlet outlet;
     bool open, synchronized, cursor_shown, hides_cursor, marks_paste;
     int colours;
     int suspend_key, queued_key; /* PRESS_NONE: none */
@@ -185,31 +187,37 @@ int term_known_colours(void) {
     return colours;
 }
 
-static SCREEN *open_screen(void) {
-    /* What is set, then what most terminals understand: an unknown TERM is no reason to give up. */
-    const char *own = getenv("TERM");
-    const char *const names[] = {own && *own ? own : "dumb", "xterm-256color", "xterm", "vt100"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        SCREEN *screen = newterm(names[i], stdout, stdin);
-        if (screen)
-            return screen;
-    }
-    return NULL;
-}
-
 static bool has_capability(const char *name) {
     const char *text = tigetstr(name);
     return text && text != (const char *)-1 && *text; /* NOLINT: terminfo's own sign for "no string" */
 }
 
+static enum status open_screen(void) {
+    STATUS_TRY(outlet_open(&term.outlet, STDOUT_FILENO));
+    /* What is set, then what most terminals understand: an unknown TERM is no reason to give up. */
+    const char *own = getenv("TERM");
+    const char *const names[] = {own && *own ? own : "dumb", "xterm-256color", "xterm", "vt100"};
+    for (size_t i = 0; !term.screen && i < sizeof names / sizeof *names; i++)
+        term.screen = newterm(names[i], term.outlet.file, stdin);
+    if (term.screen && has_capability("cup"))
+        return STATUS_OK;
+    if (term.screen) {
+        endwin();
+        delscreen(term.screen);
+        term.screen = NULL;
+    }
+    return status_fail(STATUS_UNSUPPORTED, "the terminal (TERM=%s) can't place a cursor", own ? own : "");
+}
+
+static void close_descriptors(void) {
+    outlet_close(&term.outlet);
+    close(wake[0]);
+    close(wake[1]);
+    wake[0] = wake[1] = -1;
+}
+
 /* Pasted text comes between marks, so that it can be told from keys (xterm's private mode 2004). */
 static const char paste_marks[] = "\033[?2004h", no_paste_marks[] = "\033[?2004l";
-
-static void write_all(const char *bytes) {
-    if (write(STDOUT_FILENO, bytes, strlen(bytes)) < 0) {
-        /* the next wait sees what is wrong with the terminal */
-    }
-}
 
 /* Terminfo strings without their padding ("$<5>"), to write from a signal handler. */
 static void remember_restore(const char *name) {
@@ -286,6 +294,7 @@ static void set_modes(void) {
     define_key(NULL, KEY_MOUSE); /* ncurses would hand out the rest of a report as keys */
     nodelay(stdscr, TRUE);
     scrollok(stdscr, FALSE);
+    typeahead(-1); /* a frame is shown whole, whatever is typed meanwhile */
     if (!getenv("ESCDELAY"))
         set_escdelay(25);
     term.hides_cursor = curs_set(0) != ERR;
@@ -314,20 +323,11 @@ enum status term_open(const struct preferences *preferences) {
     take_signals();
     unsetenv("LINES"); /* exported, they would freeze the size */
     unsetenv("COLUMNS");
-    term.screen = open_screen();
-    if (!term.screen || !has_capability("cup")) {
-        const char *name = getenv("TERM");
-        if (term.screen) {
-            endwin();
-            delscreen(term.screen);
-            term.screen = NULL;
-        }
+    enum status status = open_screen();
+    if (status != STATUS_OK) {
         give_signals_back();
-        close(wake[0]);
-        close(wake[1]);
-        wake[0] = wake[1] = -1;
-        return status_fail(STATUS_UNSUPPORTED, "the terminal (TERM=%s) can't place a cursor",
-                           name ? name : "");
+        close_descriptors();
+        return status;
     }
     term.open = true;
     restore_length = 0;
@@ -340,7 +340,7 @@ enum status term_open(const struct preferences *preferences) {
     term.colours = count_colours();
     term.marks_paste = term.colours >= 256; /* a terminal of our days */
     if (term.marks_paste) {
-        write_all(paste_marks);
+        outlet_write(&term.outlet, paste_marks);
         memcpy(restore_bytes + restore_length, no_paste_marks, sizeof no_paste_marks - 1);
         restore_length += sizeof no_paste_marks - 1;
     }
@@ -370,9 +370,7 @@ void term_close(void) {
     term.screen = NULL;
     sigprocmask(SIG_SETMASK, &term.waiting_mask, NULL);
     give_signals_back();
-    close(wake[0]);
-    close(wake[1]);
-    wake[0] = wake[1] = -1;
+    close_descriptors();
     bring_stderr_back();
 }
 
@@ -390,7 +388,7 @@ static unsigned signals_news(void) {
         /* The shell set modes of its own. In the background this stops us again, by SIGTTOU, until "fg". */
         reset_prog_mode();
         if (term.marks_paste)
-            write_all(paste_marks);
+            outlet_write(&term.outlet, paste_marks);
         term_distrust();
         news |= TERM_REPAINT;
     }
@@ -425,7 +423,7 @@ unsigned term_wait(int fd, bool writing, double seconds) {
 static void suspend(void) {
     sigset_t blocked;
     if (term.marks_paste)
-        write_all(no_paste_marks);
+        outlet_write(&term.outlet, no_paste_marks);
     sigprocmask(SIG_SETMASK, &term.waiting_mask, &blocked);
     kill(0, SIGTSTP);
     sigprocmask(SIG_SETMASK, &blocked, NULL);
@@ -562,6 +560,9 @@ void term_put(int row, int col, const struct cell *cell) {
 
 void term_show(int cursor_row, int cursor_col) {
     bool wanted = cursor_row >= 0;
+    outlet_begin(&term.outlet);
+    if (term.synchronized)
+        outlet_write(&term.outlet, "\033[?2026h");
     if (wanted != term.cursor_shown) {
         curs_set(wanted);
         term.cursor_shown = wanted;
@@ -569,11 +570,10 @@ void term_show(int cursor_row, int cursor_col) {
     leaveok(stdscr, !wanted && term.hides_cursor); /* hidden, it may stay where the last character was put */
     move(wanted ? cursor_row : LINES - 1, wanted ? cursor_col : COLS - 1);
     wnoutrefresh(stdscr);
-    if (term.synchronized)
-        write_all("\033[?2026h");
     doupdate();
     if (term.synchronized)
-        write_all("\033[?2026l");
+        outlet_write(&term.outlet, "\033[?2026l");
+    outlet_end(&term.outlet);
 }
 
 void term_distrust(void) {
@@ -586,14 +586,5 @@ bool term_has_room(void) {
 }
 
 int64_t term_bytes_written(void) {
-    FILE *file = fopen("/proc/self/io", "re");
-    if (!file)
-        return -1;
-    char line[128];
-    long long bytes = -1;
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, "wchar: %lld", &bytes) == 1)
-            break;
-    fclose(file);
-    return bytes;
+    return term.outlet.written;
 }

@@ -65,7 +65,7 @@ void term_distrust(void);
 /* Whether the terminal takes more output now without making us wait. */
 bool term_has_room(void);
 
-/* Bytes written by this process since it began, from the system's count; -1: it doesn't say. */
+/* Bytes of the frames that were shown since term_open. */
 int64_t term_bytes_written(void);
 
 #endif
