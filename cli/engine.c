@@ -15,6 +15,7 @@
 #include "cli/signals.h"
 #include "engine/base/clock.h"
 #include "engine/base/text.h"
+#include "engine/wire/record.h"
 
 enum { AGAIN_MS = 5000 }; /* between two tries to save the last state of a run */
 
@@ -98,7 +99,9 @@ static enum status save(void *context, const struct snapshot *snapshot, struct e
     struct engine *engine = context;
     if (!folder_stands(engine)) /* not to be lost for the half second until the hub looks */
         hub_look(engine->hub);
-    (void)hub_flush(engine->hub); /* a checkpoint is never ahead of its record */
+    (void)hub_flush(engine->hub); /* a checkpoint is never ahead of its record, not on the disk either */
+    if (record_sync(engine->folder.fd) != STATUS_OK && engine->say)
+        engine->say(engine->context, status_text());
     engine->folder_lost = take_news(engine) || engine->folder_lost;
     return checkpoint_save(&engine->checkpoints, snapshot, out);
 }

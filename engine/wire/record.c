@@ -318,6 +318,19 @@ bool record_unlinked(const struct record_writer *writer) {
            there.st_ino != here.st_ino || there.st_dev != here.st_dev;
 }
 
+/* Through a descriptor of its own: the writer's is that of another thread. */
+enum status record_sync(int folder_fd) {
+    int fd = openat(folder_fd, RECORD_FILE, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return STATUS_OK;
+    bool there = fd >= 0 && (fdatasync(fd) == 0 || errno == EINVAL) && fsync(folder_fd) == 0;
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    return there ? STATUS_OK
+                 : status_fail(STATUS_IO, RECORD_FILE ": can't be brought to the disk: %s", strerror(error));
+}
+
 const char *record_waiting(const struct record_writer *writer, int64_t i, size_t *length, int64_t *seq) {
     if (i < 0 || (uint64_t)i >= writer->count)
         return NULL;

@@ -46,6 +46,11 @@ enum status record_restore(struct record_writer *writer, int folder_fd, const ch
 /* The folder was moved, with the record in it: for the sentences. */
 void record_moved(struct record_writer *writer, const char *folder);
 
+/* Bring what is written of the record in the folder with this descriptor to the disk, its name too: so that
+ * what is written afterwards is never ahead of it, whenever the power goes. STATUS_OK also where there is
+ * none just now, or one that can't be brought there (a device). STATUS_IO. */
+enum status record_sync(int folder_fd);
+
 /* The lines that wait, oldest first: line i, or NULL past the end. */
 const char *record_waiting(const struct record_writer *writer, int64_t i, size_t *length, int64_t *seq);
 

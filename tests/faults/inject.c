@@ -4,6 +4,7 @@
  *   TOWERSCOPE_FAULT=KIND@PLACE[:N][+]  fail the N-th (first) call of that kind from that place; +: all from
  * there on TOWERSCOPE_FAULT_LIST=FILE          at the end write "KIND PLACE COUNT", a line for each place
  * that was come by
+ *   TOWERSCOPE_FAULT_ORDER=FILE         "sync NAME" or "rename NAME", a line for each such call as it comes
  *   TOWERSCOPE_CLOCK_JUMPS=A,B          every fiftieth look at the wall's clock moves it by A, then B, then A
  * seconds ...
  *
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -130,6 +132,27 @@ static bool failing(long seen) {
         inside = false;
     }
     return seen == fault.number || (fault.onward && seen > fault.number);
+}
+
+/* Of calls whose order matters. name NULL: the file that is open as fd. */
+static void tell_order(enum kind kind, const char *name, int fd) {
+    const char *path = getenv("TOWERSCOPE_FAULT_ORDER");
+    char link[40], target[PATH_MAX], line[PATH_MAX + 20];
+    if (!path)
+        return;
+    if (!name) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(link, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = 0;
+        const char *slash = strrchr(target, '/');
+        name = slash ? slash + 1 : target;
+    }
+    int length = snprintf(line, sizeof line, "%s %s\n", kind_names[kind], name);
+    int file = __real_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file >= 0) {
+        (void)!__real_write(file, line, (size_t)length);
+        close(file);
+    }
 }
 
 /* Whether this call is the one to fail. */
@@ -260,24 +283,28 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags) {
 
 int __wrap_fsync(int fd);
 int __wrap_fsync(int fd) {
+    tell_order(SYNC, NULL, fd);
     FAIL(SYNC, EIO, -1)
     return __real_fsync(fd);
 }
 
 int __wrap_fdatasync(int fd);
 int __wrap_fdatasync(int fd) {
+    tell_order(SYNC, NULL, fd);
     FAIL(SYNC, EIO, -1)
     return __real_fdatasync(fd);
 }
 
 int __wrap_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to) {
+    tell_order(RENAME, to, -1);
     FAIL(RENAME, EIO, -1)
     return __real_rename(from, to);
 }
 
 int __wrap_renameat(int from_fd, const char *from, int to_fd, const char *to);
 int __wrap_renameat(int from_fd, const char *from, int to_fd, const char *to) {
+    tell_order(RENAME, to, -1);
     FAIL(RENAME, EIO, -1)
     return __real_renameat(from_fd, from, to_fd, to);
 }

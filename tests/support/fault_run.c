@@ -340,6 +340,30 @@ bool fault_run(const struct fault_place *place, long number, bool onward) {
     return good;
 }
 
+bool fault_run_in_order(void) {
+    char path[700];
+    make_folder();
+    snprintf(path, sizeof path, "%s/order", folder);
+    (void)remove(path);
+    setenv("TOWERSCOPE_FAULT_ORDER", path, 1);
+    bool good = fault_run(NULL, 0, false), synced = false;
+    unsetenv("TOWERSCOPE_FAULT_ORDER");
+    char *order = all_of("%s", path);
+    int checkpoints = 0;
+    for (const char *line = order, *end; (end = strchr(line, '\n')); line = end + 1) {
+        synced = synced || !strncmp(line, "sync " RECORD_FILE "\n", (size_t)(end - line) + 1);
+        if (strncmp(line, "rename step-", 12) != 0)
+            continue;
+        good = good && synced;
+        checkpoints++;
+        synced = false; /* each by a call of its own */
+    }
+    if (!good || checkpoints < STEPS)
+        printf("%d checkpoints, and before one of them the record was not synced:\n%s\n", checkpoints, order);
+    free(order);
+    return good && checkpoints >= STEPS;
+}
+
 /* ---- the sweep */
 
 static int by_place(const void *a, const void *b) {

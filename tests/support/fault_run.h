@@ -22,6 +22,10 @@ struct fault_place *fault_places(int *count);
  * not. */
 bool fault_run(const struct fault_place *place, long number, bool onward);
 
+/* A run without a fault in which each checkpoint gets its name only after the record was brought to the disk;
+ * prints the order of the calls where one did not. */
+bool fault_run_in_order(void);
+
 /* Sweep: every stride-th place (from `first` on), its first call, and with `thorough` also its last one and
  * all from the first on. Prints a table of the kinds. Returns how many runs went wrong. */
 int fault_sweep(int first, int stride, bool thorough);

@@ -1,5 +1,5 @@
 /* A call that fails, somewhere in a run: some of the places, one after the other (all of them: tests/long).
- * test-skip-under: thread (it has limits of time) */
+ * And the order of calls that a power cut would show. test-skip-under: thread (it has limits of time) */
 #include <stdlib.h>
 
 #include "tests/support/cmocka.h"
@@ -11,7 +11,13 @@ static void some_places(void **state) {
     assert_int_equal(fault_sweep(0, stride ? atoi(stride) : 40, false), 0);
 }
 
+static void no_checkpoint_is_ahead_of_its_record(void **state) {
+    (void)state;
+    assert_true(fault_run_in_order());
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(some_places)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_checkpoint_is_ahead_of_its_record),
+                                       cmocka_unit_test(some_places)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
