@@ -15,12 +15,6 @@
 
 /* ---- one file */
 
-/* Write a snapshot to `path`, replacing what is there only when all of it is on the disk. *bytes (may be
- * NULL): of the file. STATUS_NON_FINITE: a value that is not finite, with the tensor's name; nothing is
- * written. STATUS_IO, STATUS_NO_SPACE: path, bytes wanted and the system's reason; what was there before is
- * untouched and nothing is left aside. */
-enum status checkpoint_write(const char *path, const struct snapshot *snapshot, uint64_t *bytes);
-
 /* What a checkpoint says of itself before its tensors are looked at. */
 struct checkpoint_about {
     char model[MODEL_NAME_MAX];

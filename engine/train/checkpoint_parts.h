@@ -32,8 +32,11 @@ static inline const float *checkpoint_slot_values(const struct snapshot *snapsho
     return *(const float *const *)((const char *)snapshot + checkpoint_slots[slot].offset);
 }
 
-/* checkpoint_write() for a file called `name` in a folder that is held by its descriptor; `path` is for
- * sentences. */
+/* Write a snapshot to the file called `name` in a folder that is held by its descriptor (`path` is for
+ * sentences), replacing what is there only when all of it is on the disk. *bytes (may be NULL): of the file.
+ * STATUS_NON_FINITE: a value that is not finite, with the tensor's name; nothing is written. STATUS_IO,
+ * STATUS_NO_SPACE: path, bytes wanted and the system's reason; what was there before is untouched and nothing
+ * is left aside. */
 enum status checkpoint_write_in(int folder, const char *name, const char *path,
                                 const struct snapshot *snapshot, uint64_t *bytes);
 

@@ -232,17 +232,3 @@ enum status checkpoint_write_in(int folder, const char *name, const char *path,
     arena_free(&c.arena);
     return status;
 }
-
-enum status checkpoint_write(const char *path, const struct snapshot *snapshot, uint64_t *bytes) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!folder)
-        return status_fail(STATUS_NO_MEMORY, "%s: no memory to save it", path);
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(folder);
-    if (fd < 0)
-        return status_fail(STATUS_IO, "%s: can't open the folder it is to lie in: %s", path, strerror(errno));
-    enum status status = checkpoint_write_in(fd, slash ? slash + 1 : path, path, snapshot, bytes);
-    close(fd);
-    return status;
-}

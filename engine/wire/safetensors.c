@@ -28,10 +28,6 @@ static const struct {
     [SAFETENSORS_BOOL] = {"BOOL", 1},
 };
 
-int safetensors_width(enum safetensors_type type) {
-    return types[type].width;
-}
-
 void safetensors_describe(const struct safetensors_tensor *tensor, char *text, size_t size) {
     snprintf(text, size, "%s [", types[tensor->type].name);
     for (int i = 0; i < tensor->dim_count; i++) {

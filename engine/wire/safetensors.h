@@ -91,7 +91,4 @@ enum status safetensors_read(const struct safetensors *file, const struct safete
 /* "F32 [5, 5, 3, 64]" into text. */
 void safetensors_describe(const struct safetensors_tensor *tensor, char *text, size_t size);
 
-/* Bytes of one value. */
-int safetensors_width(enum safetensors_type type);
-
 #endif

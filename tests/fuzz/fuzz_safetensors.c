@@ -20,6 +20,12 @@ static size_t make_file(uint8_t *to, const uint8_t *header, size_t length, size_
     return 8 + length + values;
 }
 
+/* Bytes of a value, by the name of its type: the number in it is that of the bits. */
+static uint64_t width(const char *words) {
+    const char *bits = strpbrk(words, "0123456789 ");
+    return *bits == ' ' ? 1 : strtoull(bits, NULL, 10) / 8; /* BOOL has none */
+}
+
 /* What the reader promises of a file that it takes. */
 static void check(const struct safetensors *file) {
     static uint8_t values[MOST];
@@ -28,14 +34,13 @@ static void check(const struct safetensors *file) {
         const struct safetensors_tensor *tensor = &file->tensors[i];
         char words[64];
         uint64_t count = 1;
+        safetensors_describe(tensor, words, sizeof words);
         for (int d = 0; d < tensor->dim_count; d++)
             count *= (uint64_t)tensor->dims[d];
         if (tensor->dim_count > SAFETENSORS_DIMS_MAX || tensor->offset < last ||
-            tensor->offset + tensor->bytes > file->file_bytes ||
-            tensor->bytes != count * (uint64_t)safetensors_width(tensor->type))
+            tensor->offset + tensor->bytes > file->file_bytes || tensor->bytes != count * width(words))
             abort();
         last = tensor->offset + tensor->bytes;
-        safetensors_describe(tensor, words, sizeof words);
         if (!safetensors_find(file, tensor->name))
             abort();
         if (tensor->bytes <= sizeof values && safetensors_read(file, tensor, values) != STATUS_OK)

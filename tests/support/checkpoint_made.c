@@ -1,9 +1,14 @@
 #include "tests/support/checkpoint_made.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "engine/base/random.h"
+#include "engine/train/checkpoint_parts.h"
 #include "tests/support/cmocka.h"
 
 const char checkpoint_model_text[] = "[model]\nname=small\ninput=6\nlr=0.5\n"
@@ -66,4 +71,16 @@ void checkpoint_unmake(struct checkpoint_made *m) {
     model_free(m->model);
     for (int i = 0; i < 3; i++)
         free(m->arrays[i]);
+}
+
+enum status checkpoint_made_write(const char *path, const struct snapshot *snapshot, uint64_t *bytes) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    assert_non_null(slash);
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    enum status status = checkpoint_write_in(fd, slash + 1, path, snapshot, bytes);
+    close(fd);
+    return status;
 }

@@ -20,4 +20,7 @@ struct model *checkpoint_model(int classes);
 struct checkpoint_made checkpoint_make(uint64_t seed, bool velocity, bool average);
 void checkpoint_unmake(struct checkpoint_made *made);
 
+/* Write a snapshot to the file `path`, as checkpoint_save() writes its files; *bytes (may be NULL) of it. */
+enum status checkpoint_made_write(const char *path, const struct snapshot *snapshot, uint64_t *bytes);
+
 #endif

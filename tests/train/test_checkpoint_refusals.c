@@ -244,7 +244,7 @@ static void test_refusals(void **state) {
     (void)state;
     struct checkpoint_made m = checkpoint_make(3, true, true);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_OK);
+        assert_int_equal(checkpoint_made_write(path, &m.snapshot, NULL), STATUS_OK);
         struct checkpoint_edit e;
         edit_open(&e, path);
         edit_write(&e, path);
@@ -262,7 +262,7 @@ static void test_refusals(void **state) {
 static void test_other_classes(void **state) {
     (void)state;
     struct checkpoint_made m = checkpoint_make(4, false, true);
-    assert_int_equal(checkpoint_write(path, &m.snapshot, NULL), STATUS_OK);
+    assert_int_equal(checkpoint_made_write(path, &m.snapshot, NULL), STATUS_OK);
     struct model *wide = checkpoint_model(100);
     expect(wide, STATUS_BAD_INPUT, "out/weights is F32 [180, 4]; the model small needs F32 [180, 100]");
     model_free(wide);
