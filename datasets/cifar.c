@@ -195,6 +195,9 @@ static enum status read_all(const char *folder, struct reading *reading, struct 
     STATUS_TRY(images_allocate(&data->test, counts[1], cifar_shape, folder));
     STATUS_TRY(parallel_run(reading->count, read_part, reading));
     compare_parts(reading, data);
+    const char *known[MOST_FILES + 1] = {NULL};
+    memcpy(known, edition->files, sizeof edition->files);
+    note_unused(data, folder, known);
     return STATUS_OK;
 }
 

@@ -165,6 +165,62 @@ void note_add(struct dataset *data, const char *format, ...) {
     data->notes = longer;
 }
 
+static bool ends_with(const char *name, const char *end) {
+    size_t length = strlen(name), size = strlen(end);
+    return length >= size && !strcasecmp(name + length - size, end);
+}
+
+/* Whether a file is by its name of the kind that is read here. Texts and the archive that all came in are
+ * not.
+ */
+static bool looks_like_data(const char *name) {
+    static const char *const other[] = {".txt", ".html", ".md", ".ini", ".tar.gz", ".tgz"},
+                             *const words[] = {"batch", "ubyte", "images", "labels"},
+                             *const ends[] = {".bin", ".gz", ".idx"};
+    bool looks = false;
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (ends_with(name, other[i]))
+            return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        looks = looks || strcasestr(name, words[i]);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        looks = looks || ends_with(name, ends[i]);
+    return looks && *name != '.';
+}
+
+static bool is_unused(const char *folder, const char *name, const char *const *known) {
+    struct stat info;
+    for (; *known; known++)
+        if (!strcmp(name, *known))
+            return false;
+    if (!looks_like_data(name))
+        return false;
+    char *path = folder_path(folder, name);
+    bool file = path && stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    free(path);
+    return file;
+}
+
+void note_unused(struct dataset *data, const char *folder, const char *const *known) {
+    enum { TOLD = 4 };
+    struct dirent **entries;
+    char names[512] = "";
+    size_t used = 0;
+    int unused = 0, count = scandir(folder, &entries, NULL, versionsort);
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        if (is_unused(folder, name, known) && unused++ < TOLD)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.90s", used ? ", " : "", name);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    if (unused > TOLD)
+        snprintf(names + used, sizeof names - used, " and %d more", unused - TOLD);
+    if (unused > 0)
+        note_add(data, "%s holds files that look like data and are not used: %s", folder, names);
+}
+
 enum { MOST_THREADS = 16 };
 
 struct parallel {

@@ -35,6 +35,11 @@ enum status names_copy(struct dataset *data, const char *const *names, int count
 /* Add "warning: ..." to the notes; a note that finds no memory is lost. */
 void note_add(struct dataset *data, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Warn of the files in `folder` that look like images or labels by their names and are none of `known` (ends
+ * with NULL), the names that the format reads or has told of: a sixth batch would lie there unused, unseen.
+ */
+void note_unused(struct dataset *data, const char *folder, const char *const *known);
+
 /* Run work(context, 0..count-1), on threads where there are processors for them. All are run; when some fail,
  * the status and sentence are those of the lowest. */
 enum status parallel_run(int count, enum status (*work)(void *context, int index), void *context);

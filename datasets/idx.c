@@ -206,6 +206,17 @@ static void note_others(struct dataset *data, const char *folder, const char *us
     }
 }
 
+/* Files of none of the spellings: note_others() tells of those. */
+static void note_strangers(struct dataset *data, const char *folder) {
+    enum { SPELLINGS = sizeof file_names / sizeof file_names[0][0][0] };
+    const char *known[SPELLINGS + 1] = {NULL};
+    int count = 0;
+    for (int i = 0; i < 4; i++)
+        for (const char *const *name = file_names[i / 2][i % 2]; *name; name++)
+            known[count++] = *name;
+    note_unused(data, folder, known);
+}
+
 static enum status read_set(const char *folder, struct idx_set *set) {
     struct dataset *data = set->data;
     for (int which = 0; which < 2; which++) {
@@ -214,6 +225,7 @@ static enum status read_set(const char *folder, struct idx_set *set) {
         note_others(data, folder, set->images[which].path, which, 0);
         note_others(data, folder, set->labels[which].path, which, 1);
     }
+    note_strangers(data, folder);
     data->classes = CLASSES;
     char *names = NULL;
     enum status status = folder_find(folder, (const char *const[]){"classes.txt", NULL}, &names);

@@ -277,6 +277,15 @@ accept "$odd" 'folder?of?names (idx)' 'folder?of?names/'$IM.gz
 copy ok/plain a9/twice; gzip -nk a9/twice/$IM
 accept a9/twice "a9/twice/$IM is read; a9/twice/$IM.gz, which lies beside it, is not"
 
+# ---- files that look like data and are none of those that are read
+mkdir -p a9/six; cp ok/cifar10/* a9/six/; cp ok/cifar10/data_batch_1.bin a9/six/data_batch_6.bin
+touch a9/six/readme.html a9/six/cifar-10-binary.tar.gz a9/six/.data_batch_7.bin; mkdir a9/six/batches
+accept a9/six '1000 of 32x32x3' 'warning: a9/six holds files that look like data and are not used: data_batch_6.bin'
+"$TOWERSCOPE" data check a9/six | grep -qx 'warning: .*used: data_batch_6.bin' || fail "a9/six: $("$TOWERSCOPE" data check a9/six)"
+copy ok/plain a9/more; touch a9/more/extra-images-idx3-ubyte a9/more/part{2,10,3}.bin a9/more/{notes,train-labels}.txt a9/more/data.gz
+accept a9/more 'not used: data.gz, extra-images-idx3-ubyte, part2.bin, part3.bin and 1 more'
+"$TOWERSCOPE" data check ok/cifar10 | grep -q 'not used' && fail 'all of it is used'
+
 # ---- what cannot be written
 refused_by 'data make in a folder that is not empty' "$TOWERSCOPE" data make ok/cifar10 --images 100 -- 'not empty'
 cmp -s ok/cifar10/test_batch.bin a1/cifar_plus1/test_batch.bin || fail 'data make changed a folder it refused'
