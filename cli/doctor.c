@@ -152,18 +152,18 @@ static void print_groups(const struct model *model, const struct net *net) {
            (long long)model->parameter_total);
 }
 
-static enum status print_shard(const struct model *model, struct device_handle device, int images, int lanes,
-                               bool training) {
-    struct net_options options = {.images = images, .lanes = lanes, .training = training};
+static enum status print_net(const struct model *model, struct device_handle device,
+                             struct net_options options) {
+    bool training = options.training;
     struct net *net;
     STATUS_TRY(net_plan(model, device, &options, &net));
     struct net_sizes sizes = net_sizes(net);
     char arena[32], gradient[32], scratch[32], prepared[32];
     if (training)
         print_groups(model, net);
-    printf("  %s, %d images", training ? "tower" : "evaluation", images);
+    printf("  %s, %d images", training ? "tower" : "evaluation", options.images);
     if (net_lanes(net) > 1)
-        printf(" in %d lanes (saved and scratch: of one)", net_lanes(net));
+        printf(" in %d lanes%s", net_lanes(net), training ? " (saved and scratch: of one)" : "");
     printf(": activations %s", memory_words(sizes.arena_bytes, arena));
     if (training)
         printf(", gradient %s", memory_words(sizes.gradient_bytes, gradient));
@@ -188,9 +188,10 @@ static enum status print_model(const struct plan_options *o, struct session *s) 
     STATUS_TRY(s->device.ops->describe(s->device.device, &info));
     printf("%s on %s, images of %s; %lld towers share %lld images\n", s->model->name, info.name,
            s->data->name, (long long)complete.towers, (long long)batch);
-    STATUS_TRY(
-        print_shard(s->model, s->device, (int)images, net_lanes_for(s->device, (int)complete.towers), true));
-    return print_shard(s->model, s->device, 100, 1, false);
+    struct net_options tower = {
+        .images = (int)images, .lanes = net_lanes_for(s->device, (int)complete.towers), .training = true};
+    STATUS_TRY(print_net(s->model, s->device, tower));
+    return print_net(s->model, s->device, trainer_evaluation_net(s->device, s->data->test.count));
 }
 
 /* ---- */

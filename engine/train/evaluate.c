@@ -20,9 +20,18 @@ struct evaluation_worker {
     int32_t *labels;
 };
 
-static int64_t batches(const struct trainer *t) {
-    int64_t count = t->options.data->test.count, images = t->evaluation.images;
+static int64_t batches_of(int64_t count, int images) {
     return count / images + (count % images != 0);
+}
+
+static int64_t batches(const struct trainer *t) {
+    return batches_of(t->options.data->test.count, t->evaluation.images);
+}
+
+struct net_options trainer_evaluation_net(struct device_handle device, int64_t test_images) {
+    int images = test_images < BATCH ? (int)test_images : BATCH;
+    return (struct net_options){.images = images,
+                                .lanes = net_lanes_for(device, (int)batches_of(test_images, images))};
 }
 
 static enum status open_worker(struct trainer *t, int number, struct net_sizes sizes) {
@@ -44,8 +53,8 @@ enum status evaluation_open(struct trainer *t) {
     struct evaluation *e = &t->evaluation;
     struct device_handle device = t->options.device;
     int64_t count = t->options.data->test.count;
-    e->images = count < BATCH ? (int)count : BATCH;
-    struct net_options options = {.images = e->images, .lanes = net_lanes_for(device, (int)batches(t))};
+    struct net_options options = trainer_evaluation_net(device, count);
+    e->images = options.images;
     STATUS_TRY(net_plan(t->options.model, device, &options, &e->net));
     struct net_sizes sizes = net_sizes(e->net);
     e->workers = device.ops->workers(device.device, (int)batches(t));

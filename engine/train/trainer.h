@@ -7,6 +7,7 @@
 
 #include "datasets/dataset.h"
 #include "engine/model/model.h"
+#include "engine/model/net.h"
 #include "engine/train/settings.h"
 #include "engine/train/snapshot.h"
 #include "engine/wire/command.h"
@@ -69,9 +70,9 @@ const struct settings *trainer_settings(const struct trainer *trainer);
 void trainer_begin(struct trainer *trainer);
 
 /* One whole step, and what is due after it (evaluation, checkpoint). STATUS_NON_FINITE has been dealt with
- * (rewound and paused): it is not returned. An asynchronous device is given the step, and the events are those
- * of the one before, so that it does not wait for the host; where something is due, at a pause and at the end
- * they are there at once. */
+ * (rewound and paused): it is not returned. An asynchronous device is given the step, and the events are
+ * those of the one before, so that it does not wait for the host; where something is due, at a pause and at
+ * the end they are there at once. */
 enum status trainer_step(struct trainer *trainer);
 
 /* Wait for the steps that are queued, and emit their events; every other call that needs it does it itself. A
@@ -92,6 +93,10 @@ bool trainer_stopped(const struct trainer *trainer);  /* by the command */
 int64_t trainer_steps(const struct trainer *trainer); /* updates done, or queued */
 /* The level "error" alarm that paused the run, "" when there is none. */
 const char *trainer_fault(const struct trainer *trainer);
+
+/* The net of an evaluation on that many test images: the batch that all of them go through in, and its lanes.
+ */
+struct net_options trainer_evaluation_net(struct device_handle device, int64_t test_images);
 
 /* Evaluation on the whole test set with the averaged parameters; emits `eval`. STATUS_INTERRUPTED: given up.
  */
