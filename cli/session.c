@@ -30,17 +30,24 @@ enum status session_open_data(const struct settings *settings, struct dataset **
 }
 
 /* A path as it holds from any folder: what a run keeps of its settings. Links on the way stay what they are.
+ * STATUS_BAD_INPUT: it is longer than can be kept; kept as it is, the run could not be resumed from
+ * elsewhere.
  */
-static void make_absolute(char *path, size_t size) {
+static enum status make_absolute(const char *key, char *path, size_t size) {
     char absolute[2 * PATH_MAX], here[PATH_MAX];
     const char *rest = path;
     if (path[0] == '/' || !getcwd(here, sizeof here))
-        return;
+        return STATUS_OK;
     while (rest[0] == '.' && rest[1] == '/')
         rest += 2;
     int length = snprintf(absolute, sizeof absolute, "%s/%s", strcmp(here, "/") ? here : "", rest);
-    if (length > 0 && (size_t)length < size)
-        memcpy(path, absolute, (size_t)length + 1);
+    if (length < 0 || (size_t)length >= size)
+        return status_fail(STATUS_BAD_INPUT,
+                           "%s: %.60s, written out from /, is a path of %d bytes, and a run "
+                           "keeps at most %zu of it; give a link with a shorter path, or move it",
+                           key, path, length, size - 1);
+    memcpy(path, absolute, (size_t)length + 1);
+    return STATUS_OK;
 }
 
 static bool is_builtin(const char *model) {
@@ -52,12 +59,13 @@ static bool is_builtin(const char *model) {
 }
 
 /* Names are names; everything else is a path. */
-static void keep_paths(struct settings *settings) {
+static enum status keep_paths(struct settings *settings) {
     const char *data = settings->data;
     if (*settings->model && !is_builtin(settings->model))
-        make_absolute(settings->model, sizeof settings->model);
+        STATUS_TRY(make_absolute("model", settings->model, sizeof settings->model));
     if (*data && strcmp(data, "generated") != 0 && strcmp(data, "fashion-mnist") != 0)
-        make_absolute(settings->data, sizeof settings->data);
+        STATUS_TRY(make_absolute("data", settings->data, sizeof settings->data));
+    return STATUS_OK;
 }
 
 /* Whether the model's file still says what it did; a run goes on with what it was saved with. */
@@ -103,8 +111,8 @@ static enum status open_all(const struct trainer_options *options, struct resume
     struct trainer_options complete = *options;
     if (resume && *resume->checkpoint) {
         STATUS_TRY(checkpoint_read(resume->checkpoint, s->model, &s->from));
-        keep_paths(
-            &s->from.snapshot.settings); /* of a checkpoint that was saved before paths were kept whole */
+        /* of a checkpoint that was saved before paths were kept whole */
+        STATUS_TRY(keep_paths(&s->from.snapshot.settings));
         complete.resume = &s->from.snapshot;
         if (resume->only_values) { /* other data are welcome */
             s->from.snapshot.epoch_images = s->data->train.count;
@@ -119,7 +127,7 @@ static enum status open_all(const struct trainer_options *options, struct resume
     snprintf(complete.settings.model, sizeof complete.settings.model, "%s", model);
     if (!*settings->data)
         snprintf(complete.settings.data, sizeof complete.settings.data, "%s", s->data->name);
-    keep_paths(&complete.settings);
+    STATUS_TRY(keep_paths(&complete.settings));
     if (resume && *resume->notes)
         complete.resume_notes = resume->notes;
     return trainer_open(&complete, &s->trainer);
