@@ -190,6 +190,14 @@ static enum status no_memory(void) {
     return status_fail(STATUS_NO_MEMORY, "no memory to read an event");
 }
 
+/* Whether it is a whole number of a size that is taken. */
+static bool decode_integer(const json_t *json, int64_t *out) {
+    if (!json_is_integer(json))
+        return false;
+    *out = json_integer_value(json);
+    return *out >= -WIRE_INT_MAX && *out <= WIRE_INT_MAX;
+}
+
 static enum status decode_fields(const struct field *fields, const json_t *object, struct arena *arena,
                                  void *body);
 
@@ -210,9 +218,8 @@ static enum status decode_list(const struct field *f, const json_t *json, struct
             fields_clear(f->inner, elements + i * size);
             STATUS_TRY(decode_fields(f->inner, element, arena, elements + i * size));
         } else {
-            if (!json_is_integer(element))
-                return wrong_type(f, "a list of whole numbers");
-            ((int64_t *)(void *)elements)[i] = json_integer_value(element);
+            if (!decode_integer(element, &((int64_t *)(void *)elements)[i]))
+                return wrong_type(f, "a list of whole numbers up to 2^53");
         }
     }
     *(void **)(void *)((char *)body + f->offset) = elements;
@@ -230,10 +237,7 @@ static enum status decode_field(const struct field *f, const json_t *json, struc
             return no_memory();
         return STATUS_OK;
     case FIELD_INTEGER:
-        if (!json_is_integer(json))
-            return wrong_type(f, "a whole number");
-        *(int64_t *)place = json_integer_value(json);
-        return STATUS_OK;
+        return decode_integer(json, place) ? STATUS_OK : wrong_type(f, "a whole number up to 2^53");
     case FIELD_FLOAT:
     case FIELD_DOUBLE:
         if (!json_is_number(json))
@@ -255,11 +259,9 @@ static enum status decode_field(const struct field *f, const json_t *json, struc
     case FIELD_SHAPE:
         if (!json_is_array(json) || json_array_size(json) != 3)
             return wrong_type(f, "three whole numbers");
-        for (size_t i = 0; i < 3; i++) {
-            if (!json_is_integer(json_array_get(json, i)))
-                return wrong_type(f, "three whole numbers");
-            ((int64_t *)place)[i] = json_integer_value(json_array_get(json, i));
-        }
+        for (size_t i = 0; i < 3; i++)
+            if (!decode_integer(json_array_get(json, i), &((int64_t *)place)[i]))
+                return wrong_type(f, "three whole numbers up to 2^53");
         return STATUS_OK;
     }
     return STATUS_OK;
@@ -285,13 +287,11 @@ static enum status decode_object(const json_t *object, struct arena *arena, stru
     if (!json_is_string(name))
         return status_fail(STATUS_BAD_INPUT, "a line without \"event\"");
     struct event event = event_new(event_kind_find(json_string_value(name)));
-    if (seq &&
-        (!json_is_integer(seq) || json_integer_value(seq) < 1 || json_integer_value(seq) > WIRE_SEQ_MAX))
+    if (seq && (!decode_integer(seq, &event.seq) || event.seq < 1))
         return status_fail(STATUS_BAD_INPUT, "field \"seq\": expected a whole number from 1 to %" PRId64,
-                           WIRE_SEQ_MAX);
+                           WIRE_INT_MAX);
     if (time && !json_is_number(time))
         return status_fail(STATUS_BAD_INPUT, "field \"time\": expected a number");
-    event.seq = seq ? json_integer_value(seq) : 0;
     event.time = time ? json_number_value(time) : wire_unknown();
     const struct event_description *description = event_describe(event.kind);
     if (description)

@@ -271,7 +271,7 @@ static enum status decode_object(const json_t *object, struct command *out) {
     struct command command;
     if (!json_is_string(text))
         return status_fail(STATUS_BAD_INPUT, "a line without \"command\"");
-    if (at && (!json_is_integer(at) || json_integer_value(at) < 0))
+    if (at && (!json_is_integer(at) || json_integer_value(at) < 0 || json_integer_value(at) > WIRE_INT_MAX))
         return status_fail(STATUS_BAD_INPUT, "\"at\": expected a step");
     STATUS_TRY(command_parse(json_string_value(text), &command));
     if (!take_text(object, "id", command.id, sizeof command.id) ||

@@ -19,7 +19,7 @@
 #define WIRE_PROTOCOL    1
 #define WIRE_LINE_MAX    65536 /* bytes of a line, newline included */
 #define WIRE_UNKNOWN_INT INT64_MIN
-#define WIRE_SEQ_MAX     (INT64_C(1) << 53) /* up to here every reader of JSON keeps whole numbers apart */
+#define WIRE_INT_MAX     (INT64_C(1) << 53) /* up to here every reader of JSON keeps whole numbers apart */
 #define WHY_TOWERS       256                /* of a frozen step told one by one */
 
 /* Steps between two events of the layers (the first comes with step 1), and between two states that a rewind

@@ -154,6 +154,10 @@ static void unknown_things_are_skipped_and_wrong_ones_refused(void **context) {
                      STATUS_OK);
     assert_true(isnan(event.step.loss) && !wire_is_unknown(event.step.loss));
     assert_true(event.step.step == WIRE_UNKNOWN_INT && event.step.lr == 1);
+    assert_int_equal(
+        decode("{\"event\":\"note\",\"seq\":9007199254740992,\"step\":-9007199254740992}", &event, &arena),
+        STATUS_OK);
+    assert_true(event.seq == WIRE_INT_MAX && event.note.step == -WIRE_INT_MAX);
     static const char *const bad[] = {"",
                                       "{",
                                       "[]",
@@ -181,6 +185,12 @@ static void unknown_things_are_skipped_and_wrong_ones_refused(void **context) {
                                       "{\"event\":\"note\",\"text\":\"\\u0000\"}",
                                       "{\"event\":\"note\",\"text\":\"\xff\"}",
                                       "{\"event\":\"step\",\"step\":99999999999999999999}",
+                                      "{\"event\":\"step\",\"step\":9007199254740993}",
+                                      "{\"event\":\"step\",\"step\":-9007199254740993}",
+                                      "{\"event\":\"step\",\"step\":-9223372036854775808}",
+                                      "{\"event\":\"step\",\"towers\":[{\"tower\":9007199254740993}]}",
+                                      "{\"event\":\"eval\",\"confusion\":[1,9007199254740993]}",
+                                      "{\"event\":\"run_start\",\"data\":{\"shape\":[1,2,9007199254740993]}}",
                                       "{\"event\":\"note\"} x",
                                       "{\"event\":\"step\",\"loss\":NaN}",
                                       "{\"event\":\"step\",\"loss\":1e999}"};

@@ -136,6 +136,7 @@ static void bad_lines_are_refused(void **context) {
                                       "{\"command\":3}",
                                       "{\"command\":\"towers 0\"}",
                                       "{\"command\":\"pause\",\"at\":-1}",
+                                      "{\"command\":\"pause\",\"at\":9007199254740993}",
                                       "{\"command\":\"pause\",\"at\":\"1\"}",
                                       "{\"command\":\"pause\",\"id\":7}",
                                       "{\"command\":\"pause\"",
