@@ -34,7 +34,7 @@ struct record_writer {
 /* The offset after the last newline before `size`. */
 static enum status last_line_end(int fd, const char *path, int64_t size, int64_t *out) {
     char block[65536];
-    for (int64_t end = size; end > 0;) {
+    for (int64_t end = record_data_end(fd, size); end > 0;) {
         size_t length = end < (int64_t)sizeof block ? (size_t)end : sizeof block;
         if (pread(fd, block, length, end - (int64_t)length) != (ssize_t)length)
             return status_fail(STATUS_IO, "%s: can't be read: %s", path, strerror(errno));

@@ -77,6 +77,11 @@ int64_t record_reader_size(const struct record_reader *reader);    /* bytes of t
 int64_t
 record_reader_torn(const struct record_reader *reader); /* bytes after the last whole line, when at the end */
 
+/* Where the last bytes of a record's file of this size end that are no hole: what follows are zeros that were
+ * never written (a crash of the machine, a disk that was full), and no lines. Moves the descriptor's place.
+ */
+int64_t record_data_end(int fd, int64_t size);
+
 /* Go on from another line's beginning. */
 enum status record_seek(struct record_reader *reader, int64_t offset);
 

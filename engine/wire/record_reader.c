@@ -86,6 +86,29 @@ static enum status fill(struct record_reader *reader) {
     return STATUS_OK;
 }
 
+/* Step over a hole, of which there may be terabytes: it reads as zeros, and no line has a zero. Where the
+ * file system knows of none, nothing happens. */
+static void skip_hole(struct record_reader *reader) {
+    off_t data = lseek(reader->fd, (off_t)reader->offset, SEEK_DATA);
+    if (data < 0 && errno == ENXIO)
+        data = (off_t)record_reader_size(reader);
+    if (data > reader->offset)
+        reader->offset = data;
+}
+
+int64_t record_data_end(int fd, int64_t size) {
+    for (off_t end = 0; end < size;) {
+        off_t data = lseek(fd, end, SEEK_DATA);
+        if (data < 0 && errno == ENXIO)
+            return end;
+        off_t hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+        if (hole <= end) /* not to be had here */
+            break;
+        end = hole;
+    }
+    return size;
+}
+
 static void take(struct record_reader *reader, size_t bytes) {
     reader->start += bytes;
     reader->offset += (int64_t)bytes;
@@ -105,6 +128,7 @@ enum status record_next_line(struct record_reader *reader, int64_t until, const 
                 reader->damaged += !reader->skipping;
                 reader->skipping = true;
                 take(reader, have);
+                skip_hole(reader);
                 searched = 0;
             }
             STATUS_TRY(fill(reader));
@@ -167,7 +191,7 @@ enum status record_seek(struct record_reader *reader, int64_t offset) {
 
 enum status record_tail(struct record_reader *reader, int64_t lines, int64_t *offset) {
     char block[16384];
-    int64_t end = record_reader_size(reader), found = 0;
+    int64_t end = record_data_end(reader->fd, record_reader_size(reader)), found = 0;
     int64_t least = end - (lines < TAIL_LINES ? lines + 1 : TAIL_LINES) * WIRE_LINE_MAX;
     while (end > 0 && end > least) {
         size_t length = end < (int64_t)sizeof block ? (size_t)end : sizeof block;

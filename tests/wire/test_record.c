@@ -299,6 +299,40 @@ static void what_is_no_record_is_refused(void **context) {
     assert_non_null(strstr(status_text(), "is a pipe or a socket; a file is expected"));
 }
 
+/* A terabyte that was never written, within the record and at its end: nobody reads through it. */
+static void a_hole_is_stepped_over(void **context) {
+    (void)context;
+    const int64_t much = INT64_C(1) << 40;
+    struct record_writer *writer = open_writer();
+    for (int64_t seq = 1; seq <= 3; seq++)
+        assert_int_equal(append_note(writer, seq, "a"), STATUS_OK);
+    int64_t whole = record_offset(writer), offset, sum;
+    record_writer_close(writer);
+    int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
+    if (ftruncate(fd, much) != 0 || lseek(fd, whole + 65536, SEEK_DATA) >= 0) {
+        close(fd);
+        skip(); /* this file system has no such files, or tells nothing of holes */
+    }
+    assert_in_range(record_data_end(fd, much), whole, whole + 65536);
+    struct record_reader *reader = open_reader(0);
+    assert_int_equal(read_all(reader, -1, &sum), 3);
+    assert_int_equal(record_reader_damaged(reader), 1);
+    assert_int_equal(record_tail(reader, 2, &offset), STATUS_OK);
+    assert_true(offset > 0 && offset < whole);
+    record_reader_close(reader);
+    append_bytes("\n{\"event\":\"note\",\"seq\":9}\n", 26);
+    assert_int_equal(ftruncate(fd, 2 * much), 0);
+    reader = open_reader(0);
+    assert_int_equal(read_all(reader, -1, &sum), 4);
+    assert_int_equal(sum, 1 + 2 + 3 + 9);
+    assert_int_equal(record_reader_damaged(reader), 2);
+    record_reader_close(reader);
+    writer = open_writer();
+    assert_true(record_last_seq(writer) == 9 && record_offset(writer) == much + 26);
+    record_writer_close(writer);
+    close(fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void) {
@@ -311,6 +345,7 @@ int main(void) {
         TEST(what_does_not_fit_in_memory_is_counted),
         TEST(a_file_that_was_removed_is_made_again),
         TEST(what_is_no_record_is_refused),
+        TEST(a_hole_is_stepped_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
