@@ -57,10 +57,11 @@ static void print_help(FILE *to) {
 }
 
 /* With descriptors 0 to 2 closed, the first files to be opened would become standard output and error, and
- * what is printed would land in a run's record. */
+ * what is printed would land in a run's record. To standard output nothing can be written then, so that
+ * finish() hears of what was not. */
 static void hold_standard_descriptors(void) {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0)
             _exit(EXIT_FAILED);
 }
 
@@ -78,17 +79,27 @@ static int unknown_command(const char *name) {
     return EXIT_USAGE;
 }
 
+/* Why standard output took not all of it: as the last write says, or one more of a byte to what has its hole
+ * anyhow; 0: that went well. */
+static int output_error(void) {
+    errno = 0;
+    if (fflush(stdout) == 0 && errno == 0 && ferror(stdout)) {
+        clearerr(stdout);
+        if (putchar('\n') != EOF)
+            (void)fflush(stdout);
+    }
+    return errno;
+}
+
 /* A command has done its work only when what it printed has arrived. A reader that left (EPIPE) wants no
  * more. */
 static int finish(int code) {
     bool lost = ferror(stdout) != 0;
-    errno = 0;
-    if (fflush(stdout) != 0 && errno == EPIPE)
+    int error = output_error();
+    if (error == EPIPE || (!lost && error == 0))
         return code;
-    if (!lost && errno == 0)
-        return code;
-    fprintf(stderr, "towerscope: not all that was to be printed could be written%s%s\n", errno ? ": " : "",
-            errno ? strerror(errno) : "");
+    const char *why = error == 0 ? "" : error == EBADF ? "it is closed" : strerror(error);
+    fprintf(stderr, "towerscope: not all could be written to standard output%s%s\n", *why ? ": " : "", why);
     return code == EXIT_DONE ? EXIT_FAILED : code;
 }
 

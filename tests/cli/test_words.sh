@@ -78,17 +78,42 @@ full() {
     "$TOWERSCOPE" "$@" >/dev/full 2>err
     local rc=$?
     [ $rc = 1 ] || fail "$* to a full disk: exit $rc"
-    [ "$(grep -c 'not all that was to be printed could be written: No space left' err)" = 1 ] || fail "$*: $(cat err)"
+    [ "$(grep -c 'not all could be written to standard output: No space left' err)" = 1 ] || fail "$*: $(cat err)"
+    "$TOWERSCOPE" "$@" >&- 2>err
+    rc=$?
+    [ $rc = 1 ] && [ "$(grep -c 'not all could be written to standard output: it is closed' err)" = 1 ] ||
+        fail "$*, closed: exit $rc: $(cat err)"
+    exec 3> >(true)
+    wait $!
+    "$TOWERSCOPE" "$@" >&3 2>err
+    rc=$?
+    exec 3>&-
+    [ $rc = 141 ] && [ ! -s err ] || fail "$*, a reader that left: exit $rc: $(cat err)"
 }
 full --help
 full --version
 full ls
+for i in {1..30}; do cp -r runs/full "runs/also$i"; done # the list is longer than what is gathered before it is written
+full ls --json
+rm -r runs/also*
+full protocol
 full doctor
+"$TOWERSCOPE" data make small --images 50 >out || fail "data make: $(cat out)"
+full data check small
+full data order small
+full lesson
 full eval full
 full diff full full
-full data show generated
+full data show small
 full train --help
-full train "${softmax[@]}" --steps 2 --log-every 1
+# a run itself is whole
+train unheard --steps 2 --log-every 1 2>err >/dev/full
+[ $? = 1 ] && grep -q 'standard output: No space left' err || fail "train to a full disk: $(cat err)"
+train unseen --steps 2 --log-every 1 2>err >&-
+[ $? = 1 ] && grep -q 'standard output: it is closed' err || fail "train, closed: $(cat err)"
+for name in unheard unseen; do
+    tail -n 1 runs/$name/events.jsonl | grep -q '"reason":"done"' || fail "$name is not done"
+done
 # a reader that left: the run goes on and is whole
 train left --steps 40 --log-every 1 2>err | head -n 1 >out
 [ "${PIPESTATUS[0]}" = 0 ] && [ ! -s err ] || fail "a reader that left: $(cat err)"
