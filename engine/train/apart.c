@@ -28,14 +28,14 @@ struct copies {
 static enum status copy_item(void *context, int k, int worker, struct stream *stream) {
     (void)worker;
     const struct copies *c = context;
-    const struct device_handle device = c->t->options.device;
+    const struct device_handle device = c->t->machine.device;
     return device.ops->copy(device.device, stream, c->to[k], c->from);
 }
 
 static enum status copy_to_all(struct trainer *t, struct span from, const struct span *to, int count) {
     struct copies c = {t, from, to};
-    STATUS_TRY(t->options.device.ops->each(t->options.device.device, count, copy_item, &c));
-    return trainer_wait(t);
+    STATUS_TRY(t->machine.device.ops->each(t->machine.device.device, count, copy_item, &c));
+    return machine_wait(&t->machine);
 }
 
 /* ---- opening */
@@ -57,13 +57,13 @@ static bool allocate_arrays(struct apart *a, int parameters) {
 }
 
 static enum status allocate_buffers(struct trainer *t) {
-    struct apart *a = t->apart;
+    struct apart *a = t->rules.apart;
     for (int k = 0; k < a->count; k++) {
-        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, k, &a->values[k]));
+        STATUS_TRY(machine_buffer_new(&t->machine, t->shared.flat_bytes, k, &a->values[k]));
         if (t->shared.velocity.data)
-            STATUS_TRY(buffer_new(t, t->shared.flat_bytes, k, &a->velocity[k]));
+            STATUS_TRY(machine_buffer_new(&t->machine, t->shared.flat_bytes, k, &a->velocity[k]));
         if (t->shared.prepared.bytes)
-            STATUS_TRY(buffer_new(t, t->shared.prepared.bytes, k, &a->prepared[k]));
+            STATUS_TRY(machine_buffer_new(&t->machine, t->shared.prepared.bytes, k, &a->prepared[k]));
     }
     STATUS_TRY(copy_to_all(t, t->shared.values, a->values, a->count));
     if (t->shared.velocity.data)
@@ -77,7 +77,7 @@ enum status apart_open(struct trainer *t) {
     struct apart *a = calloc(1, sizeof *a);
     if (!a)
         return status_fail(STATUS_NO_MEMORY, "no memory for towers of their own");
-    t->apart = a;
+    t->rules.apart = a;
     a->count = t->towers->count;
     a->spread = 0;
     enum status status = STATUS_NO_MEMORY;
@@ -105,16 +105,16 @@ enum status apart_open(struct trainer *t) {
 }
 
 void apart_close(struct trainer *t) {
-    struct apart *a = t->apart;
+    struct apart *a = t->rules.apart;
     if (!a)
         return;
     for (int k = 0; k < a->count; k++) {
         if (a->values)
-            buffer_free(t, &a->values[k]);
+            machine_buffer_free(&t->machine, &a->values[k]);
         if (a->velocity)
-            buffer_free(t, &a->velocity[k]);
+            machine_buffer_free(&t->machine, &a->velocity[k]);
         if (a->prepared)
-            buffer_free(t, &a->prepared[k]);
+            machine_buffer_free(&t->machine, &a->prepared[k]);
     }
     free(a->values);
     free(a->velocity);
@@ -127,30 +127,30 @@ void apart_close(struct trainer *t) {
     free(a->change_norms2);
     free(a->mean_change);
     free(a);
-    t->apart = NULL;
+    t->rules.apart = NULL;
     t->shared.stale = true;
 }
 
 /* ---- what a step needs */
 
 struct span apart_values(const struct trainer *t, int k) {
-    return t->apart ? t->apart->values[k] : t->shared.values;
+    return t->rules.apart ? t->rules.apart->values[k] : t->shared.values;
 }
 
 struct span apart_prepared(const struct trainer *t, int k) {
-    return t->apart && t->shared.prepared.bytes ? t->apart->prepared[k] : t->shared.prepared;
+    return t->rules.apart && t->shared.prepared.bytes ? t->rules.apart->prepared[k] : t->shared.prepared;
 }
 
 enum status apart_prepare(struct trainer *t, struct net *net) {
-    for (int k = 0; t->apart && k < t->apart->count; k++)
-        STATUS_TRY(trainer_prepare(t, net, t->apart->values[k], t->apart->prepared[k]));
+    for (int k = 0; t->rules.apart && k < t->rules.apart->count; k++)
+        STATUS_TRY(machine_prepare(&t->machine, net, t->rules.apart->values[k], t->rules.apart->prepared[k]));
     return STATUS_OK;
 }
 
 /* Tower k by its own gradient: of its own total, with its own decay. */
 static enum status update_tower(struct trainer *t, int k) {
-    const struct device_handle device = t->options.device;
-    struct apart *a = t->apart;
+    const struct device_handle device = t->machine.device;
+    struct apart *a = t->rules.apart;
     double one = 1, norm2, average_norm2;
     struct combine_args own = {
         .towers = 1,
@@ -164,16 +164,16 @@ static enum status update_tower(struct trainer *t, int k) {
         .average_norm2 = &average_norm2,
     };
     STATUS_TRY(device.ops->combine(device.device, &own));
-    STATUS_TRY(trainer_wait(t));
+    STATUS_TRY(machine_wait(&t->machine));
     struct update_args args = step_update_args(t);
     args.parameters = a->values[k];
     args.velocity = a->velocity[k];
     args.shadow = (struct span){0};
-    args.gradient_scale = step_clip_scale(t, sqrt(average_norm2), true);
+    args.gradient_scale = clip_scale(t->settings.clip_norm, sqrt(average_norm2));
     args.parameter_norms2 = a->tensor_norms2;
     args.update_norms2 = a->change_norms2;
     STATUS_TRY(device.ops->update(device.device, &args));
-    STATUS_TRY(trainer_wait(t));
+    STATUS_TRY(machine_wait(&t->machine));
     for (int i = 0; i < args.segment_count; i++)
         a->mean_change[i] += a->change_norms2[i] / a->count;
     return STATUS_OK;
@@ -181,7 +181,7 @@ static enum status update_tower(struct trainer *t, int k) {
 
 /* The mean of the towers' copies into `mean`. */
 static enum status take_mean(struct trainer *t, const struct span *copies, struct span mean) {
-    struct apart *a = t->apart;
+    struct apart *a = t->rules.apart;
     double norm2;
     struct combine_args args = {
         .towers = a->count,
@@ -196,8 +196,8 @@ static enum status take_mean(struct trainer *t, const struct span *copies, struc
         .dots = a->dots,
         .average_norm2 = &norm2,
     };
-    STATUS_TRY(t->options.device.ops->combine(t->options.device.device, &args));
-    STATUS_TRY(trainer_wait(t));
+    STATUS_TRY(t->machine.device.ops->combine(t->machine.device.device, &args));
+    STATUS_TRY(machine_wait(&t->machine));
     double sum = 0;
     for (int k = 0; k < a->count; k++) /* |w_k - mean|^2 */
         sum += fmax(a->norms2[k] - 2 * a->dots[k] + norm2, 0);
@@ -207,7 +207,7 @@ static enum status take_mean(struct trainer *t, const struct span *copies, struc
 }
 
 enum status apart_update(struct trainer *t) {
-    struct apart *a = t->apart;
+    struct apart *a = t->rules.apart;
     memset(a->mean_change, 0, (size_t)t->options.model->parameter_count * sizeof *a->mean_change);
     for (int k = 0; k < a->count; k++)
         if (t->towers->tower[k].net)
@@ -221,12 +221,12 @@ enum status apart_update(struct trainer *t) {
     args.velocity = (struct span){0};
     args.learning_rate = 0;
     args.momentum = 0;
-    STATUS_TRY(t->options.device.ops->update(t->options.device.device, &args));
-    STATUS_TRY(trainer_wait(t));
+    STATUS_TRY(t->machine.device.ops->update(t->machine.device.device, &args));
+    STATUS_TRY(machine_wait(&t->machine));
     memcpy(args.update_norms2, a->mean_change, (size_t)args.segment_count * sizeof *a->mean_change);
     return STATUS_OK;
 }
 
 double apart_spread(const struct trainer *t) {
-    return t->apart ? t->apart->spread : wire_unknown();
+    return t->rules.apart ? t->rules.apart->spread : wire_unknown();
 }

@@ -3,22 +3,15 @@
 
 #include <math.h>
 
-double trainer_loss_sum(const struct trainer *t, struct span losses, const float *host, int64_t images) {
-    double sum = 0;
-    for (int64_t i = 0; i < images; i++)
-        sum += t->info.element_bytes == 8 ? ((const double *)losses.data)[i] : (double)host[i];
-    return sum;
-}
-
 /* Cross-entropies from the images' losses, the step's collection, and what each tower's scope makes of it. */
 void step_losses(struct trainer *t) {
     struct towers *towers = t->towers;
-    struct step_result *r = &t->result;
+    struct step_result *r = &t->step.result;
     r->cross_entropy = r->weight_decay = r->loss = 0;
     for (int k = 0; k < towers->count; k++) {
         struct tower *tower = &towers->tower[k];
         struct span losses = tower->net ? net_losses(tower->net, &tower->memory) : (struct span){0};
-        double sum = trainer_loss_sum(t, losses, t->host_losses + tower->first, tower->images);
+        double sum = machine_loss_sum(&t->machine, losses, t->step.losses + tower->first, tower->images);
         tower->cross_entropy = sum / (double)tower->images; /* 0 / 0, NaN, when idle */
         collection_fill(&towers->collection, k, t->segments, t->shared.norms2, tower->cross_entropy);
     }
@@ -35,7 +28,7 @@ void step_losses(struct trainer *t) {
         r->weight_decay += towers->weights[k] * decay;
         r->loss += towers->weights[k] * tower->total;
     }
-    if (t->rule != RULE_RIGHT)
+    if (t->rules.in_force != RULE_RIGHT)
         rule_losses(t);
 }
 
@@ -48,11 +41,11 @@ struct combine_args step_combine_args(struct trainer *t, double *average_norm2) 
         .parameters = t->shared.values,
         .segments = t->segments,
         .segment_count = t->options.model->parameter_count,
-        .want_dots = t->result.cosines,
+        .want_dots = t->step.result.cosines,
         .average = t->shared.gradient,
         .norms2 = towers->norms2,
         .dots = towers->dots,
-        .segment_norms2 = t->result.layers ? t->shared.gradient_norms2 : NULL,
+        .segment_norms2 = t->step.result.layers ? t->shared.gradient_norms2 : NULL,
         .average_norm2 = average_norm2,
     };
 }
@@ -60,8 +53,8 @@ struct combine_args step_combine_args(struct trainer *t, double *average_norm2) 
 enum status step_average_figures(struct trainer *t, double average_norm2) {
     const struct towers *towers = t->towers;
     STATUS_TRY(fault_gradients(t, average_norm2));
-    t->result.average_norm2 = average_norm2; /* of the right average: the noise scale is made from it */
-    t->result.grad_norm = sqrt(average_norm2);
+    t->step.result.average_norm2 = average_norm2; /* of the right average: the noise scale is made from it */
+    t->step.result.grad_norm = sqrt(average_norm2);
     double sum = 0;
     int active = 0;
     for (int k = 0; k < towers->count; k++) {
@@ -70,31 +63,31 @@ enum status step_average_figures(struct trainer *t, double average_norm2) {
         active++;
         sum += sqrt(towers->norms2[k]);
     }
-    t->result.grad_norm_mean = sum / active;
+    t->step.result.grad_norm_mean = sum / active;
     return STATUS_OK;
 }
 
 enum status step_average(struct trainer *t) {
     double average_norm2 = 0;
     struct combine_args args = step_combine_args(t, &average_norm2);
-    STATUS_TRY(t->options.device.ops->combine(t->options.device.device, &args));
-    STATUS_TRY(trainer_wait(t));
+    STATUS_TRY(t->machine.device.ops->combine(t->machine.device.device, &args));
+    STATUS_TRY(machine_wait(&t->machine));
     STATUS_TRY(step_average_figures(t, average_norm2));
-    if (t->rule == RULE_RIGHT)
+    if (t->rules.in_force == RULE_RIGHT)
         return STATUS_OK;
     STATUS_TRY(rule_average(t, &args));
-    STATUS_TRY(trainer_wait(t));
+    STATUS_TRY(machine_wait(&t->machine));
     STATUS_TRY(fault_gradients(t, average_norm2));
-    t->result.grad_norm = sqrt(average_norm2);
+    t->step.result.grad_norm = sqrt(average_norm2);
     return STATUS_OK;
 }
 
-double step_clip_scale(const struct trainer *t, double norm, bool clips) {
-    double clip = t->settings.clip_norm;
-    return clips && clip > 0 && norm > clip ? clip / norm : 1;
+double clip_scale(double clip_norm, double norm) {
+    return clip_norm > 0 && norm > clip_norm ? clip_norm / norm : 1;
 }
 
 struct update_args step_update_args(struct trainer *t) {
+    bool clips = rule_clips_after(t->rules.in_force);
     return (struct update_args){
         .parameters = t->shared.values,
         .average = t->shared.gradient,
@@ -102,9 +95,9 @@ struct update_args step_update_args(struct trainer *t) {
         .shadow = t->shared.average,
         .segments = t->segments,
         .segment_count = t->options.model->parameter_count,
-        .learning_rate = t->result.lr,
+        .learning_rate = t->step.result.lr,
         .momentum = t->settings.momentum,
-        .gradient_scale = step_clip_scale(t, t->result.grad_norm, rule_clips_after(t->rule)),
+        .gradient_scale = clips ? clip_scale(t->settings.clip_norm, t->step.result.grad_norm) : 1,
         .ema_decay = average_decay(t->settings.ema, t->progress.steps),
         .parameter_norms2 = t->shared.norms2,
         .update_norms2 = t->shared.update_norms2,
@@ -118,18 +111,18 @@ enum status step_update_figures(struct trainer *t) {
         parameters += t->shared.norms2[i];
         change += t->shared.update_norms2[i];
     }
-    t->result.update_ratio = sqrt(change) / sqrt(parameters); /* NaN for parameters that are all 0 */
+    t->step.result.update_ratio = sqrt(change) / sqrt(parameters); /* NaN for parameters that are all 0 */
     return STATUS_OK;
 }
 
 enum status step_update(struct trainer *t) {
     t->shared.stale = true;
-    if (t->rule == RULE_NO_AVERAGE) {
+    if (t->rules.in_force == RULE_NO_AVERAGE) {
         STATUS_TRY(apart_update(t));
     } else {
         struct update_args args = step_update_args(t);
-        STATUS_TRY(t->options.device.ops->update(t->options.device.device, &args));
-        STATUS_TRY(trainer_wait(t));
+        STATUS_TRY(t->machine.device.ops->update(t->machine.device.device, &args));
+        STATUS_TRY(machine_wait(&t->machine));
     }
     return step_update_figures(t);
 }

@@ -13,19 +13,19 @@ typedef enum status apply_fn(struct trainer *t, const struct command *c, char re
 
 /* Where a run stands its figures are those of the step it stands at. */
 static void record_last_step(struct trainer *t) {
-    if (t->step_kept_back)
+    if (t->step.kept_back)
         report_step(t, true);
-    t->step_kept_back = false;
+    t->step.kept_back = false;
 }
 
 static enum status apply_pause(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
     (void)c;
-    t->single = 0;
-    if (t->paused) {
+    t->run.single = 0;
+    if (t->run.paused) {
         snprintf(reason, REASON_MAX, "was paused already");
         return STATUS_OK;
     }
-    t->paused = true;
+    t->run.paused = true;
     record_last_step(t);
     report_state(t, "paused");
     return STATUS_OK;
@@ -33,17 +33,17 @@ static enum status apply_pause(struct trainer *t, const struct command *c, char 
 
 static void go_on(struct trainer *t) {
     t->fault.text[0] = 0;
-    if (!t->paused)
+    if (!t->run.paused)
         return;
-    t->paused = false;
+    t->run.paused = false;
     report_state(t, "training");
 }
 
 static enum status apply_resume(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
     (void)c;
-    if (!t->paused && !t->single)
+    if (!t->run.paused && !t->run.single)
         snprintf(reason, REASON_MAX, "was training already");
-    t->single = 0;
+    t->run.single = 0;
     go_on(t);
     return STATUS_OK;
 }
@@ -51,9 +51,9 @@ static enum status apply_resume(struct trainer *t, const struct command *c, char
 static enum status apply_step(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
     if (trainer_finished(t))
         return status_fail(STATUS_REFUSED, "the run is done: there is no step left");
-    t->single = c->count;
+    t->run.single = c->count;
     go_on(t);
-    snprintf(reason, REASON_MAX, "pauses after step %lld", (long long)(t->progress.steps + t->single));
+    snprintf(reason, REASON_MAX, "pauses after step %lld", (long long)(t->progress.steps + t->run.single));
     return STATUS_OK;
 }
 
@@ -86,7 +86,7 @@ static enum status set_out_together(struct trainer *t) {
     enum status status = apart_open(t);
     if (status == STATUS_OK)
         return status;
-    STATUS_TRY(rule_restore(t));
+    rule_restore(t);
     return status_prefix(status, "the towers average again: ");
 }
 
@@ -98,12 +98,12 @@ static enum status apply_towers(struct trainer *t, const struct command *c, char
     struct settings settings = t->settings;
     settings.towers = c->count;
     STATUS_TRY(trainer_reshape(t, &settings, t->progress.place));
-    if (t->rule == RULE_NO_AVERAGE)
+    if (t->rules.in_force == RULE_NO_AVERAGE)
         STATUS_TRY(set_out_together(t));
     say_batch(t, reason);
     if (from == c->count)
         return STATUS_OK;
-    t->losses_due = true;
+    t->report.losses_due = true;
     struct event event = event_new(EVENT_TOWERS);
     event.towers.step = t->progress.steps;
     event.towers.from = from;
@@ -129,15 +129,15 @@ static enum status set_lr(struct trainer *t, double value, char reason[REASON_MA
 static enum status set_momentum(struct trainer *t, double value, char reason[REASON_MAX]) {
     if (value > 0 && !t->shared.velocity.data) {
         struct span velocity = {0}, good = {0};
-        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &velocity));
-        enum status status = buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &good);
+        STATUS_TRY(machine_buffer_new(&t->machine, t->shared.flat_bytes, PLACE_SHARED, &velocity));
+        enum status status = machine_buffer_new(&t->machine, t->shared.flat_bytes, PLACE_SHARED, &good);
         if (status != STATUS_OK) {
-            buffer_free(t, &velocity);
+            machine_buffer_free(&t->machine, &velocity);
             return status;
         }
         t->shared.velocity = velocity; /* starts at 0, in the last good state too */
         t->good.velocity = good;
-        if (t->rule == RULE_NO_AVERAGE)
+        if (t->rules.in_force == RULE_NO_AVERAGE)
             STATUS_TRY(set_out_together(t));
     }
     t->settings.momentum = value;
@@ -149,7 +149,7 @@ static enum status set_momentum(struct trainer *t, double value, char reason[REA
 static enum status set_weight_decay(struct trainer *t, double value, char reason[REASON_MAX]) {
     STATUS_TRY(trainer_weight_decay(t, value));
     t->settings.weight_decay = value;
-    t->losses_due = true;
+    t->report.losses_due = true;
     snprintf(reason, REASON_MAX, "the weight decay is %g from step %lld, where the model has one", value,
              (long long)t->progress.steps + 1);
     return STATUS_OK;
@@ -224,7 +224,7 @@ static enum status apply_save(struct trainer *t, const struct command *c, char r
 
 static enum status apply_eval(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
     STATUS_TRY(trainer_evaluate(t, c->confusion));
-    snprintf(reason, REASON_MAX, "precision @ 1 = %.4f on %lld test images", t->precision,
+    snprintf(reason, REASON_MAX, "precision @ 1 = %.4f on %lld test images", t->evaluation.precision,
              (long long)t->options.data->test.count);
     return STATUS_OK;
 }
@@ -242,11 +242,11 @@ static enum status apply_status(struct trainer *t, const struct command *c, char
     (void)c;
     char loss[48] = "";
     if (t->progress.steps > 0)
-        snprintf(loss, sizeof loss, ", loss %.4f", t->result.loss);
+        snprintf(loss, sizeof loss, ", loss %.4f", t->step.result.loss);
     snprintf(reason, REASON_MAX, "%s at step %lld, epoch %lld, %lld towers, batch %lld, lr %g%s%s%s",
-             t->stopped  ? "stopping"
-             : t->paused ? "paused"
-                         : "training",
+             t->run.stopped  ? "stopping"
+             : t->run.paused ? "paused"
+                             : "training",
              (long long)t->progress.steps, (long long)t->progress.place.epoch, (long long)t->settings.towers,
              (long long)settings_batch(&t->settings, t->settings.towers),
              schedule_rate(&t->schedule, t->progress.images), loss, *t->fault.text ? "; " : "",
@@ -256,7 +256,7 @@ static enum status apply_status(struct trainer *t, const struct command *c, char
 
 static enum status apply_stop(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
     if (c->discard) {
-        t->stopped = t->discard = true;
+        t->run.stopped = t->run.discard = true;
         if (t->options.store.save && !trainer_is_saved(t))
             snprintf(reason, REASON_MAX, "step %lld is not saved", (long long)t->progress.steps);
         return STATUS_OK;
@@ -266,12 +266,12 @@ static enum status apply_stop(struct trainer *t, const struct command *c, char r
         char text[560];
         snprintf(text, sizeof text, "step %lld can't be saved, so the run stays, paused: %s",
                  (long long)t->progress.steps, status_text());
-        if (!t->paused || !*t->fault.text)
+        if (!t->run.paused || !*t->fault.text)
             trainer_halt(t, text);
         return status_fail(STATUS_REFUSED, "%s; %s and stop again, or stop --discard", text,
                            status == STATUS_NO_SPACE ? "make room" : "mend that");
     }
-    t->stopped = true;
+    t->run.stopped = true;
     record_last_step(t);
     return STATUS_OK;
 }
@@ -283,12 +283,12 @@ static enum status apply_phase(struct trainer *t, const struct command *c, char 
                                                    "backward", "average", "update"};
     if (trainer_finished(t))
         return status_fail(STATUS_REFUSED, "the run is done: there is no step left");
-    if (!t->paused) {
-        t->paused = true;
+    if (!t->run.paused) {
+        t->run.paused = true;
         report_state(t, "paused");
     }
     t->fault.text[0] = 0;
-    enum step_phase phase = t->phase;
+    enum step_phase phase = t->step.phase;
     long long step = t->progress.steps + 1;
     STATUS_TRY(trainer_advance(t, c->run ? STEP_PHASES : phase + 1));
     if (*t->fault.text) { /* not finite: the run went back */
@@ -312,10 +312,10 @@ static enum status apply_rule(struct trainer *t, const char *name, char reason[R
 }
 
 static enum status apply_restore(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
-    const char *name = rule_name(t->rule);
+    const char *name = rule_name(t->rules.in_force);
     if (!name && !c->rewind)
         return status_fail(STATUS_REFUSED, "restore: no wrong rule is in force");
-    STATUS_TRY(rule_restore(t));
+    rule_restore(t);
     if (c->rewind)
         STATUS_TRY(good_rewind(t, name ? name : "asked for"));
     snprintf(reason, REASON_MAX, "the towers are averaged as they should be from step %lld on",
@@ -393,8 +393,8 @@ enum status trainer_command(struct trainer *t, const struct command *command, bo
         tell_settings(t, command, &event.command);
     report_emit(t, &event, !(apply && table[command->kind].live_only));
     if (status == STATUS_OK && table[command->kind].records)
-        t->record_next = true;
+        t->report.record_next = true;
     if (refused)
         *refused = status != STATUS_OK;
-    return status == STATUS_DEVICE && !t->lost ? good_lost(t) : STATUS_OK;
+    return status == STATUS_DEVICE && !t->run.lost ? good_lost(t) : STATUS_OK;
 }

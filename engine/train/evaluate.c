@@ -20,28 +20,26 @@ struct evaluation_worker {
     int32_t *labels;
 };
 
-static int64_t batches_of(int64_t count, int images) {
-    return count / images + (count % images != 0);
-}
-
-static int64_t batches(const struct trainer *t) {
-    return batches_of(t->options.data->test.count, t->evaluation.images);
+static int batches_of(int64_t count, int images) {
+    return (int)(count / images + (count % images != 0));
 }
 
 struct net_options trainer_evaluation_net(struct device_handle device, int64_t test_images) {
     int images = test_images < BATCH ? (int)test_images : BATCH;
     return (struct net_options){.images = images,
-                                .lanes = net_lanes_for(device, (int)batches_of(test_images, images))};
+                                .lanes = net_lanes_for(device, batches_of(test_images, images))};
 }
 
-static enum status open_worker(struct trainer *t, int number, struct net_sizes sizes) {
-    struct evaluation_worker *w = &t->evaluation.worker[number];
-    size_t n = (size_t)t->evaluation.images;
-    STATUS_TRY(buffer_new(t, sizes.arena_bytes, number, &w->memory.arena));
+static enum status open_worker(struct evaluation *e, const struct model *model, struct machine *machine,
+                               int number) {
+    struct evaluation_worker *w = &e->worker[number];
+    struct net_sizes sizes = net_sizes(e->net);
+    size_t n = (size_t)e->images;
+    STATUS_TRY(machine_buffer_new(machine, sizes.arena_bytes, number, &w->memory.arena));
     if (sizes.scratch_bytes)
-        STATUS_TRY(buffer_new(t, sizes.scratch_bytes, number, &w->scratch));
-    w->pixels = calloc(n * shape_size(t->options.model->input), sizeof *w->pixels);
-    w->logits = calloc(n * (size_t)t->options.model->classes, sizeof *w->logits);
+        STATUS_TRY(machine_buffer_new(machine, sizes.scratch_bytes, number, &w->scratch));
+    w->pixels = calloc(n * shape_size(model->input), sizeof *w->pixels);
+    w->logits = calloc(n * (size_t)model->classes, sizeof *w->logits);
     w->losses = calloc(n, sizeof *w->losses);
     w->labels = calloc(n, sizeof *w->labels);
     if (!w->pixels || !w->logits || !w->losses || !w->labels)
@@ -49,18 +47,18 @@ static enum status open_worker(struct trainer *t, int number, struct net_sizes s
     return STATUS_OK;
 }
 
-enum status evaluation_open(struct trainer *t) {
-    struct evaluation *e = &t->evaluation;
-    struct device_handle device = t->options.device;
-    int64_t count = t->options.data->test.count;
+enum status evaluation_open(struct evaluation *e, const struct model *model, struct machine *machine,
+                            int64_t count) {
+    const struct device_handle device = machine->device;
     struct net_options options = trainer_evaluation_net(device, count);
     e->images = options.images;
-    STATUS_TRY(net_plan(t->options.model, device, &options, &e->net));
+    e->batches = batches_of(count, e->images);
+    STATUS_TRY(net_plan(model, device, &options, &e->net));
     struct net_sizes sizes = net_sizes(e->net);
-    e->workers = device.ops->workers(device.device, (int)batches(t));
-    if (t->info.asynchronous && e->workers > WORKERS * t->info.count)
-        e->workers = WORKERS * t->info.count;
-    size_t classes = (size_t)t->options.model->classes;
+    e->workers = device.ops->workers(device.device, e->batches);
+    if (machine->info.asynchronous && e->workers > WORKERS * machine->info.count)
+        e->workers = WORKERS * machine->info.count;
+    size_t classes = (size_t)model->classes;
     e->worker = calloc((size_t)e->workers, sizeof *e->worker);
     e->losses = calloc((size_t)count, sizeof *e->losses);
     e->predictions = calloc((size_t)count, sizeof *e->predictions);
@@ -69,25 +67,24 @@ enum status evaluation_open(struct trainer *t) {
         return status_fail(STATUS_NO_MEMORY, "no memory for the results of %lld test images",
                            (long long)count);
     if (sizes.prepared_bytes)
-        STATUS_TRY(buffer_new(t, sizes.prepared_bytes, PLACE_SHARED, &e->prepared));
+        STATUS_TRY(machine_buffer_new(machine, sizes.prepared_bytes, PLACE_SHARED, &e->prepared));
     for (int w = 0; w < e->workers; w++)
-        STATUS_TRY(open_worker(t, w, sizes));
+        STATUS_TRY(open_worker(e, model, machine, w));
     e->bytes = (size_t)e->workers * (sizes.arena_bytes + sizes.scratch_bytes) + sizes.prepared_bytes +
                (size_t)count * (sizeof *e->losses + sizeof *e->predictions);
     return STATUS_OK;
 }
 
-void evaluation_close(struct trainer *t) {
-    struct evaluation *e = &t->evaluation;
+void evaluation_close(struct evaluation *e, struct machine *machine) {
     for (int w = 0; e->worker && w < e->workers; w++) {
-        buffer_free(t, &e->worker[w].memory.arena);
-        buffer_free(t, &e->worker[w].scratch);
+        machine_buffer_free(machine, &e->worker[w].memory.arena);
+        machine_buffer_free(machine, &e->worker[w].scratch);
         free(e->worker[w].pixels);
         free(e->worker[w].logits);
         free(e->worker[w].losses);
         free(e->worker[w].labels);
     }
-    buffer_free(t, &e->prepared);
+    machine_buffer_free(machine, &e->prepared);
     net_free(e->net);
     free(e->worker);
     free(e->losses);
@@ -137,7 +134,7 @@ static enum status run_batch(void *context, int item, int worker, struct stream 
     struct trainer *t = pass->t;
     struct evaluation *e = &t->evaluation;
     struct evaluation_worker *w = &e->worker[worker];
-    const struct device_handle device = t->options.device;
+    const struct device_handle device = t->machine.device;
     const struct image_set *set = &t->options.data->test;
     if (t->options.interrupted && t->options.interrupted(t->options.interrupted_context))
         return status_fail(STATUS_INTERRUPTED, "the evaluation was interrupted");
@@ -156,19 +153,19 @@ static enum status run_batch(void *context, int item, int worker, struct stream 
     STATUS_TRY(device.ops->read(device.device, stream, w->losses, net_losses(e->net, &w->memory), n));
     STATUS_TRY(device.ops->read(device.device, stream, w->logits, net_logits(e->net, &w->memory),
                                 n * (size_t)classes));
-    if (!t->info.asynchronous)
+    if (!t->machine.info.asynchronous)
         keep_batch(t, item, worker);
     return STATUS_OK;
 }
 
 /* Batches are queued, as many as there are workers, and then waited for. */
 static enum status run_queued(struct trainer *t, struct pass *pass) {
-    struct device_handle device = t->options.device;
-    int count = (int)batches(t), workers = t->evaluation.workers;
+    struct device_handle device = t->machine.device;
+    int count = t->evaluation.batches, workers = t->evaluation.workers;
     for (pass->first = 0; pass->first < count; pass->first += workers) {
         int n = count - pass->first < workers ? count - pass->first : workers;
         STATUS_TRY(device.ops->each(device.device, n, run_batch, pass));
-        STATUS_TRY(trainer_wait(t));
+        STATUS_TRY(machine_wait(&t->machine));
         for (int i = 0; i < n; i++)
             keep_batch(t, pass->first + i, i);
     }
@@ -199,8 +196,8 @@ static void tell(struct trainer *t, bool confusion) {
     event.eval.classes = confusion ? classes : 0;
     event.eval.confusion_count = confusion ? classes * classes : 0;
     event.eval.confusion = e->confusion;
-    t->precision = event.eval.precision;
-    t->evaluated = t->progress.steps;
+    t->evaluation.precision = event.eval.precision;
+    t->evaluation.step = t->progress.steps;
     report_emit(t, &event, true);
     if (unsure) {
         char text[128];
@@ -212,16 +209,18 @@ static void tell(struct trainer *t, bool confusion) {
 
 enum status trainer_evaluate(struct trainer *t, bool confusion) {
     STATUS_TRY(trainer_settle(t));
-    struct device_handle device = t->options.device;
+    struct device_handle device = t->machine.device;
     bool averaged = t->shared.average.data != NULL;
     struct pass pass = {t, averaged ? t->shared.average : t->shared.values, 0};
     report_state(t, "evaluating");
-    enum status status = trainer_prepare(t, t->evaluation.net, pass.parameters, t->evaluation.prepared);
+    enum status status =
+        machine_prepare(&t->machine, t->evaluation.net, pass.parameters, t->evaluation.prepared);
     if (status == STATUS_OK)
-        status = t->info.asynchronous ? run_queued(t, &pass)
-                                      : device.ops->each(device.device, (int)batches(t), run_batch, &pass);
+        status = t->machine.info.asynchronous
+                     ? run_queued(t, &pass)
+                     : device.ops->each(device.device, t->evaluation.batches, run_batch, &pass);
     if (status == STATUS_OK)
         tell(t, confusion);
-    report_state(t, t->paused ? "paused" : "training");
+    report_state(t, t->run.paused ? "paused" : "training");
     return status;
 }

@@ -4,6 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Whether one of `count` values is not finite; false also where that can't be found out: while a later step
+ * is queued the memory is that one's. */
+static bool has_non_finite(const struct trainer *t, struct span values, size_t count) {
+    return t->queue.count == 0 && machine_non_finite(&t->machine, values, count) >= 0;
+}
+
 static enum status found(struct trainer *t, int tower, const char *tensor, const char *what) {
     struct fault *f = &t->fault;
     f->tower = tower;
@@ -25,7 +31,7 @@ static void name_activation(struct trainer *t, int k, char *out, size_t size) {
     for (int i = 0; i < model->layer_count; i++) {
         for (int l = 0; l < net_lanes(tower->net); l++) {
             struct span y = net_activation(tower->net, &tower->memory, i, l);
-            if (y.data && trainer_has_non_finite(t, y, net_activation_count(tower->net, i, l))) {
+            if (y.data && has_non_finite(t, y, net_activation_count(tower->net, i, l))) {
                 snprintf(out, size, "%s/activations", model->layers[i].name);
                 return;
             }
@@ -36,11 +42,11 @@ static void name_activation(struct trainer *t, int k, char *out, size_t size) {
 /* The first parameter tensor whose piece of a flat buffer has a value that is not finite. */
 static const char *name_parameter(struct trainer *t, struct span flat) {
     const struct model *model = t->options.model;
-    size_t element = (size_t)t->info.element_bytes;
+    size_t element = (size_t)t->machine.info.element_bytes;
     for (int i = 0; i < model->parameter_count; i++) {
         const struct model_parameter *p = &model->parameters[i];
         struct span values = {(char *)flat.data + p->offset * element, p->count * element};
-        if (trainer_has_non_finite(t, values, p->count))
+        if (has_non_finite(t, values, p->count))
             return p->name;
     }
     return "unknown";

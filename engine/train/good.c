@@ -3,19 +3,19 @@
 
 #include <stdio.h>
 
-enum status good_open(struct trainer *t) {
-    STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &t->good.values));
-    if (t->shared.velocity.data && !t->good.velocity.data)
-        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &t->good.velocity));
-    if (t->shared.average.data)
-        STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &t->good.average));
+enum status good_open(struct good_state *good, const struct shared *shared, struct machine *machine) {
+    STATUS_TRY(machine_buffer_new(machine, shared->flat_bytes, PLACE_SHARED, &good->values));
+    if (shared->velocity.data)
+        STATUS_TRY(machine_buffer_new(machine, shared->flat_bytes, PLACE_SHARED, &good->velocity));
+    if (shared->average.data)
+        STATUS_TRY(machine_buffer_new(machine, shared->flat_bytes, PLACE_SHARED, &good->average));
     return STATUS_OK;
 }
 
-void good_close(struct trainer *t) {
-    buffer_free(t, &t->good.values);
-    buffer_free(t, &t->good.velocity);
-    buffer_free(t, &t->good.average);
+void good_close(struct good_state *good, struct machine *machine) {
+    machine_buffer_free(machine, &good->values);
+    machine_buffer_free(machine, &good->velocity);
+    machine_buffer_free(machine, &good->average);
 }
 
 struct transfer {
@@ -28,7 +28,7 @@ static enum status transfer(void *context, int item, int worker, struct stream *
     (void)worker;
     const struct transfer *transfer = context;
     struct trainer *t = transfer->t;
-    const struct device_handle device = t->options.device;
+    const struct device_handle device = t->machine.device;
     struct span *const there[] = {&t->good.values, &t->good.velocity, &t->good.average};
     struct span *const here[] = {&t->shared.values, &t->shared.velocity, &t->shared.average};
     for (int i = 0; i < 3; i++)
@@ -40,8 +40,8 @@ static enum status transfer(void *context, int item, int worker, struct stream *
 
 static enum status move(struct trainer *t, bool back) {
     struct transfer transfer_all = {t, back};
-    STATUS_TRY(t->options.device.ops->each(t->options.device.device, 1, transfer, &transfer_all));
-    return trainer_wait(t);
+    STATUS_TRY(t->machine.device.ops->each(t->machine.device.device, 1, transfer, &transfer_all));
+    return machine_wait(&t->machine);
 }
 
 enum status good_take(struct trainer *t) {
@@ -56,19 +56,19 @@ enum status good_take(struct trainer *t) {
 
 /* The counters of the last good state, and the events that tell of it. */
 static void good_counters(struct trainer *t, int64_t from, const char *reason) {
-    t->phase = PHASE_LOAD;
-    t->step_kept_back = false;
+    t->step.phase = PHASE_LOAD;
+    t->step.kept_back = false;
     t->progress = t->good.progress;
     t->noise = t->good.noise;
     t->running = t->good.running;
     running_recorded(&t->running);
-    if (t->evaluated > t->progress.steps)
-        t->evaluated = -1;
-    if (t->saved > t->progress.steps)
-        t->saved = -1;
-    t->single = 0;
-    t->paused = true;
-    t->record_next = true;
+    if (t->evaluation.step > t->progress.steps)
+        t->evaluation.step = -1;
+    if (t->saving.step > t->progress.steps)
+        t->saving.step = -1;
+    t->run.single = 0;
+    t->run.paused = true;
+    t->report.record_next = true;
     struct event event = event_new(EVENT_REWIND);
     event.rewind.step = from;
     event.rewind.to = t->progress.steps;
@@ -84,24 +84,24 @@ enum status good_rewind(struct trainer *t, const char *reason) {
     STATUS_TRY(trainer_reshape(t, &t->settings, t->good.progress.place));
     STATUS_TRY(move(t, true));
     STATUS_TRY(trainer_norms(t));
-    if (t->apart) /* the towers set out again, together */
+    if (t->rules.apart) /* the towers set out again, together */
         STATUS_TRY(apart_open(t));
     good_counters(t, from, reason);
     return STATUS_OK;
 }
 
 enum status good_lost(struct trainer *t) {
-    bool before = t->lost;
-    t->queued_count = 0;
+    bool before = t->run.lost;
+    t->queue.count = 0;
     snprintf(t->fault.text, sizeof t->fault.text, "%s", status_text());
     t->fault.tower = -1;
     t->fault.tensor[0] = 0;
     report_alarm(t, "error", t->progress.steps + 1, -1, NULL, t->fault.text);
-    t->lost = true;
-    t->batch = NULL;
+    t->run.lost = true;
+    t->loading.batch = NULL;
     if (before || !t->good.valid) { /* the counters are where they belong */
-        t->phase = PHASE_LOAD;
-        t->paused = true;
+        t->step.phase = PHASE_LOAD;
+        t->run.paused = true;
         report_state(t, "paused");
         return STATUS_OK;
     }

@@ -18,13 +18,13 @@ static void to_bytes(const float *values, size_t count, uint8_t *out) {
 static enum status fill_prediction(struct trainer *t, const struct tower *tower, int64_t i, float *p,
                                    struct event_image *image) {
     size_t classes = (size_t)t->options.model->classes, best = 0;
-    bool known = t->phase == PHASE_LOAD || t->phase > PHASE_LOSSES;
+    bool known = t->step.phase == PHASE_LOAD || t->step.phase > PHASE_LOSSES;
     image->prediction = WIRE_UNKNOWN_INT;
     image->probability = wire_unknown();
     if (!known)
         return STATUS_OK;
-    STATUS_TRY(
-        trainer_fetch(t, net_probabilities(tower->net, &tower->memory), (size_t)i * classes, classes, p));
+    STATUS_TRY(machine_read(&t->machine, net_probabilities(tower->net, &tower->memory), (size_t)i * classes,
+                            classes, p));
     for (size_t c = 1; c < classes; c++)
         if (p[c] > p[best])
             best = c;
@@ -41,9 +41,9 @@ static enum status fill_images(struct trainer *t, const struct tower *tower, int
     for (int64_t i = 0; i < count; i++) {
         size_t at = (size_t)(tower->first + first + i);
         trainer_pixels(t, (int64_t)at, 1);
-        to_bytes(t->batch->pixels + at * values, values, bytes);
+        to_bytes(t->loading.batch->pixels + at * values, values, bytes);
         base64_encode(bytes, values, encoded + (size_t)i * text);
-        images[i] = (struct event_image){.label = t->batch->labels[at],
+        images[i] = (struct event_image){.label = t->loading.batch->labels[at],
                                          .width = shape.w,
                                          .height = shape.h,
                                          .channels = shape.c,
@@ -56,7 +56,7 @@ static enum status fill_images(struct trainer *t, const struct tower *tower, int
 static void report_images(struct trainer *t, int64_t k, int64_t first, int64_t count,
                           struct event_image *images) {
     struct event event = event_new(EVENT_IMAGES);
-    event.images.step = t->progress.steps + (t->phase != PHASE_LOAD);
+    event.images.step = t->progress.steps + (t->step.phase != PHASE_LOAD);
     event.images.tower = k;
     event.images.first = first;
     event.images.image_count = count;
@@ -69,7 +69,7 @@ enum status images_report(struct trainer *t, int64_t k, int64_t first) {
         return status_fail(STATUS_REFUSED, "images %lld: there are towers 0 to %d", (long long)k,
                            t->towers->count - 1);
     const struct tower *tower = &t->towers->tower[k];
-    if (!t->batch || !tower->net)
+    if (!t->loading.batch || !tower->net)
         return status_fail(STATUS_REFUSED, "images: tower %lld holds no images until the next step",
                            (long long)k);
     if (first < 0 || first >= tower->images)

@@ -3,6 +3,7 @@
 #define TOWERSCOPE_ENGINE_TRAIN_INTERNAL_H
 
 #include "datasets/loader.h"
+#include "engine/train/machine.h"
 #include "engine/train/rules.h"
 #include "engine/train/towers.h"
 #include "engine/train/trainer.h"
@@ -25,23 +26,40 @@ enum step_phase {
 struct why;   /* why.c: what the view of a frozen step needs */
 struct apart; /* apart.c: each tower's own parameters */
 
-/* What all towers share. Flat buffers of the device. */
+/* What a resumed run is told of where it goes on; resume.c. */
+struct resumed {
+    int64_t from;       /* the step; -1: a new run */
+    char words[2000];   /* trainer_resumed() */
+    char warning[3000]; /* what a person may not expect of it; "" */
+};
+
+/* What all towers share: flat buffers of the device, and sums of squares by parameter tensor; shared.c. */
 struct shared {
     struct span values, gradient, velocity, average; /* velocity and average: {NULL, 0} when not used */
     struct span prepared;                            /* what the plans derive from `values` */
-    size_t flat_bytes;
-    bool stale;                                       /* `values` changed since `prepared` was made */
-    double *norms2, *update_norms2, *gradient_norms2; /* by parameter tensor */
-    double *next_norms2;                              /* norms2 after the update that is queued */
+    size_t flat_bytes;                               /* of each flat buffer */
+    size_t bytes;                                    /* of all these, and of the last good state */
+    bool stale;                                      /* `values` changed since `prepared` was made */
+    double *norms2, *update_norms2, *gradient_norms2;
+    double *next_norms2; /* norms2 after the update that is queued */
 };
 
-/* The last good state: a copy to go back to. */
+/* The last good state: a copy to go back to; good.c. */
 struct good_state {
     bool valid;
     struct progress progress;
     struct noise_scale noise;
     struct running running;
     struct span values, velocity, average;
+};
+
+/* Where images come from; moved by reshape.c and step.c. */
+struct loading {
+    struct loader *loader;
+    int64_t full;              /* images of its full batches */
+    struct loader_place place; /* of the batch it hands out next */
+    unsigned distortions;      /* enum distortion */
+    const struct batch *batch; /* of the step at hand, until the next one begins; see trainer_pixels() */
 };
 
 /* What one step came to. */
@@ -54,6 +72,17 @@ struct step_result {
     bool timed;                                      /* by an asynchronous device */
 };
 
+/* The step at hand; step.c. */
+struct step {
+    enum step_phase phase; /* that comes next */
+    bool recorded;         /* it is one that is recorded */
+    bool kept_back;        /* the last step is not one, and what it came to is still there */
+    struct step_result result;
+    float *losses; /* [losses_room]: of its images, on the host */
+    int64_t losses_room;
+    double average_lap, update_lap; /* seconds by the device's clock, of the last timed step; or NaN */
+};
+
 /* A step that is queued on an asynchronous device, and that nobody was told of yet. */
 struct queued_step {
     struct step_result result;
@@ -62,118 +91,120 @@ struct queued_step {
     double began; /* on the clock */
 };
 
-/* A value that is not finite, where it was found. tower -1: in the whole. */
+/* Those steps, each behind a mark of the device: all other counters and figures are those before the first of
+ * them; step.c. */
+struct step_queue {
+    struct queued_step steps[DEVICE_MARKS];
+    int count;
+    double norm2;   /* the average's |.|^2 of the one whose mark was reached last */
+    double settled; /* when that was, on the clock */
+};
+
+/* How the towers' gradients are combined; wrong.c. */
+struct rules {
+    enum rule in_force;       /* RULE_RIGHT: none of the wrong ones */
+    struct segment *segments; /* [parameters]: see rule_segments() */
+    struct apart *apart;      /* NULL unless RULE_NO_AVERAGE is in force */
+};
+
+/* A value that is not finite, where it was found, or another reason to pause; faults.c. tower -1: in the
+ * whole. */
 struct fault {
     int tower;
     char tensor[MODEL_NAME_MAX + 32];
-    char text[600];
+    char text[600]; /* "": none */
 };
 
-/* Evaluation: a batch for each worker; see evaluate.c. */
+/* A batch for each worker, and what the last evaluation came to; evaluate.c. */
 struct evaluation {
     struct net *net;
-    int images, workers;
+    int images, batches, workers; /* of a batch, in all, at once */
     struct span prepared;
     struct evaluation_worker *worker;
     double *losses;       /* [test images] */
     int32_t *predictions; /* [test images]; -1: a score is not finite */
     int64_t *confusion;   /* [classes][classes] */
     size_t bytes;
+    int64_t step; /* of the last one; -1: none */
+    double precision;
+    double best; /* the highest of those that were due; -1: none */
 };
 
-/* Memory the events are built in; see report.c. */
+/* What came of saving; save.c. */
+struct saving {
+    int64_t step;     /* of the last; -1: none */
+    int64_t failures; /* in a row, for this reason */
+    char reason[120];
+};
+
+/* Memory the events are built in, and what is due to be told; report.c. */
 struct report {
     struct event_step_tower *towers;
     struct event_losses_tower *losses;
     struct event_term *terms;
     struct event_layer *layers;
+    bool starting;    /* it was told that the run starts, and no step has been made since */
+    bool losses_due;  /* the next step tells its collection */
+    bool record_next; /* the next step is recorded whatever its number: a command took effect */
+};
+
+/* Whether the run goes on; commands.c. */
+struct run {
+    bool paused, stopped;
+    bool discard;   /* stopped, and not to be saved */
+    bool lost;      /* the device failed: the counters are those of the last good state */
+    int64_t single; /* steps until the run pauses; 0: it does not */
 };
 
 struct trainer {
     struct trainer_options options;
     struct settings settings; /* in force */
     struct settings started;  /* at the start */
-    struct device_info info;
-    char place_names[DEVICE_GROUP_MAX][32]; /* of its GPUs: tower k is on number k mod info.count */
-    struct segment *segments;               /* the model's, with the weight decay in force */
+    int64_t planned;          /* steps; -1: no end, or one in epochs */
+    struct machine machine;
+    struct segment *segments; /* the model's, with the weight decay in force */
     struct schedule schedule;
     struct progress progress;
-    int64_t resumed_from;       /* -1: a new run */
-    char resumed_words[2000];   /* trainer_resumed() */
-    char resumed_warning[3000]; /* what a person may not expect of it; "" */
-    int64_t planned;            /* steps; -1: no end, or one in epochs */
-    struct shared shared;
-    struct nets nets;
-    struct towers *towers;
-    struct loader *loader;
-    int64_t loader_batch;             /* images of its full batches */
-    struct loader_place loader_place; /* of the batch it hands out next */
-    unsigned distortions;
-    const struct batch *batch;     /* of the step at hand, until the next one begins; see trainer_pixels() */
-    enum step_phase phase;         /* of the step at hand that comes next */
-    enum rule rule;                /* in force; RULE_RIGHT: none of the wrong ones */
-    int64_t rule_since;            /* step after which it holds */
-    struct segment *rule_segments; /* [parameters]: with the decay of the rule in force */
-    struct apart *apart;           /* NULL unless RULE_NO_AVERAGE is in force */
-    struct why *why;               /* NULL: the view is closed */
-    float *host_losses;            /* [losses_room]: of the step's images */
-    int64_t losses_room;
     struct noise_scale noise;
     struct running running;
+    struct resumed resumed;
+    struct shared shared;
     struct good_state good;
-    struct step_result result;
-    struct queued_step queued[DEVICE_MARKS]; /* [queued_count], each behind a mark of the device; all other
-                                                counters and figures are those before the first of them */
-    int queued_count;
-    double queued_norm2;            /* the average's |.|^2 of the one whose mark was reached last */
-    double settled;                 /* when that was, on the clock */
-    double average_lap, update_lap; /* seconds by the device's clock, of the last timed step; or NaN */
+    struct nets nets;
+    struct towers *towers;
+    struct loading loading;
+    struct step step;
+    struct step_queue queue;
+    struct rules rules;
+    struct why *why; /* NULL: the view is closed */
     struct fault fault;
     struct evaluation evaluation;
+    struct saving saving;
     struct report report;
-    bool paused, stopped;
-    bool lost;             /* the device failed: the counters are those of the last good state */
-    bool starting;         /* it was told that the run starts, and no step has been made since */
-    bool discard;          /* stopped, and not to be saved */
-    int64_t save_failures; /* in a row, for this reason */
-    char save_reason[120];
-    bool losses_due;          /* the next step tells its collection */
-    bool record_next;         /* the next step is recorded whatever its number: a command took effect */
-    bool step_recorded;       /* the step at work is one of those */
-    bool step_kept_back;      /* the last step is not one, and what it came to is still there */
-    int64_t single;           /* steps until the run pauses; 0: it does not */
-    int64_t evaluated, saved; /* step of the last; -1: none */
-    double precision;         /* of the last evaluation */
-    double best;              /* the highest of those that were due; -1: none */
-    size_t buffer_bytes, shared_bytes, prepared_bytes;
+    struct run run;
 };
 
 /* ---- shared.c: what all towers share */
 
-/* place: PLACE_SHARED, or the number of a tower or worker. */
-enum status buffer_new(struct trainer *t, size_t bytes, int place, struct span *out);
-void buffer_free(struct trainer *t, struct span *span); /* an empty one is fine */
-
-/* Allocate, and initialise from the seed or from options.resume. t->towers is there already: its plans say
- * how much they prepare. */
+/* Allocate, and initialise from the seed or from options.resume. prepared_bytes: what the towers' plans
+ * derive from the parameters. */
 enum status shared_open(struct trainer *t, size_t prepared_bytes);
-void shared_close(struct trainer *t);
+void shared_close(struct shared *shared, struct machine *machine);
 
-/* Whether this very step is saved, and still there. */
-bool trainer_is_saved(const struct trainer *t);
-
-/* Wait for all that was queued on the device, or for its oldest mark. */
-enum status trainer_wait(struct trainer *t);
-enum status trainer_wait_mark(struct trainer *t);
+/* Copy a flat buffer to the host: flat_count floats. Works after the device failed, as far as it still
+ * answers. */
+enum status shared_to_host(const struct trainer *t, struct span from, float *to);
 
 /* Work out the shared norms from the parameters in the device's own order of sums; marks `prepared` stale. */
 enum status trainer_norms(struct trainer *t);
 
-/* Derive `prepared` from `values` with the plans of `net`; queued where the device is asynchronous. */
-enum status trainer_prepare(struct trainer *t, struct net *net, struct span values, struct span prepared);
-
 /* Replace every weight decay of the model that is not 0. STATUS_REFUSED: it has none. */
 enum status trainer_weight_decay(struct trainer *t, double value);
+
+/* ---- save.c */
+
+/* Whether this very step is saved, and still there. */
+bool trainer_is_saved(const struct trainer *t);
 
 /* ---- trainer.c */
 
@@ -188,8 +219,8 @@ enum status trainer_reshape(struct trainer *t, const struct settings *settings, 
 /* ---- step.c */
 
 /* Run what is left of the step at hand up to the phase `until` (not included); STEP_PHASES: all of it,
- * counters included, so that t->phase is PHASE_LOAD again. STATUS_NON_FINITE: nothing was changed but what
- * the fault names, t->fault tells where. */
+ * counters included, so that t->step.phase is PHASE_LOAD again. STATUS_NON_FINITE: nothing was changed but
+ * what the fault names, t->fault tells where. */
 enum status step_run(struct trainer *t, enum step_phase until);
 
 /* Whether the step at hand, up to that phase, can be queued as a whole. */
@@ -209,8 +240,8 @@ enum status step_settle(struct trainer *t);
  */
 enum status step_take_back(struct trainer *t);
 
-/* See to it that t->batch->pixels holds pictures first .. first + images - 1 of the step at hand, or of the
- * last one. */
+/* See to it that t->loading.batch->pixels holds pictures first .. first + images - 1 of the step at hand, or
+ * of the last one. */
 void trainer_pixels(struct trainer *t, int64_t first, int64_t images);
 
 /* Steps of an epoch with the batch in force. */
@@ -218,15 +249,11 @@ int64_t steps_per_epoch(const struct trainer *t);
 
 /* ---- average.c: what the towers' results come to */
 
-/* Sum of the images' losses, in order: from the device's doubles where they are that, else from the host's
- * copy. */
-double trainer_loss_sum(const struct trainer *t, struct span losses, const float *host, int64_t images);
-
 /* Arguments of the device's update with the step's gradient, shared parameters and slots. */
 struct update_args step_update_args(struct trainer *t);
 
-/* What clipping makes of a combined gradient of that norm; `clips`: the rule does it afterwards. */
-double step_clip_scale(const struct trainer *t, double norm, bool clips);
+/* The factor by which a combined gradient of that norm is clipped. clip_norm 0: there is no limit. */
+double clip_scale(double clip_norm, double norm);
 
 /* Cross-entropies from the images' losses, the step's collection, and what each tower's scope makes of it. */
 void step_losses(struct trainer *t);
@@ -246,19 +273,6 @@ enum status step_update_figures(struct trainer *t);
 
 /* Update the shared parameters, or each tower's own, and wait for it; with its figures. */
 enum status step_update(struct trainer *t);
-
-/* ---- values.c: device buffers that somebody wants to look at */
-
-/* Copy values first .. first + count of a span; nothing of a step may be queued. */
-enum status trainer_fetch(struct trainer *t, struct span span, size_t first, size_t count, float *out);
-
-/* Measure `count` values, 1 or more, of a worker's stream; queued where the device is asynchronous. */
-enum status trainer_measure(struct trainer *t, struct stream *stream, struct span values, size_t count,
-                            enum measure what, int64_t *out);
-
-/* Whether one of `count` values is not finite; false also where that can't be found out, as while a later
- * step is queued. */
-bool trainer_has_non_finite(struct trainer *t, struct span values, size_t count);
 
 /* ---- faults.c: what is not finite, and where. STATUS_NON_FINITE fills t->fault. */
 
@@ -289,7 +303,7 @@ enum status rule_average(struct trainer *t, const struct combine_args *right);
 enum status rule_apply(struct trainer *t, enum rule rule);
 
 /* Back to the right way. */
-enum status rule_restore(struct trainer *t);
+void rule_restore(struct trainer *t);
 
 /* ---- apart.c: towers that never average, under RULE_NO_AVERAGE */
 
@@ -330,9 +344,11 @@ enum status images_report(struct trainer *t, int64_t k, int64_t first);
 
 /* ---- evaluate.c */
 
-/* Plan and allocate what evaluations need, so that none fails for want of memory later. */
-enum status evaluation_open(struct trainer *t);
-void evaluation_close(struct trainer *t);
+/* Plan and allocate what evaluations of `count` test images need, so that none fails for want of memory
+ * later. Close it after a failure too. */
+enum status evaluation_open(struct evaluation *evaluation, const struct model *model, struct machine *machine,
+                            int64_t count);
+void evaluation_close(struct evaluation *evaluation, struct machine *machine);
 
 /* ---- resume.c */
 
@@ -345,9 +361,9 @@ void resume_report(struct trainer *t);
 
 /* ---- good.c */
 
-/* Memory for a copy of what all towers share, which is there by now. */
-enum status good_open(struct trainer *t);
-void good_close(struct trainer *t);
+/* Memory for a copy of what all towers share, which is there by now. Close it after a failure too. */
+enum status good_open(struct good_state *good, const struct shared *shared, struct machine *machine);
+void good_close(struct good_state *good, struct machine *machine);
 
 /* What is now becomes the last good state. */
 enum status good_take(struct trainer *t);
@@ -361,9 +377,9 @@ enum status good_lost(struct trainer *t);
 
 /* ---- report.c */
 
-/* Room for the events of `towers` towers. On failure the old room stays. */
-enum status report_room(struct trainer *t, const struct towers *towers);
-void report_close(struct trainer *t);
+/* Room for the events of those towers and of that many layers. On failure the old room stays. */
+enum status report_room(struct report *report, const struct towers *towers, int layers);
+void report_close(struct report *report);
 
 /* Emit an event about the trainer as it is: of the step that was just done, or (report_losses, report_phase)
  * of the one at hand. report_sizes() is an alarm of level info. tower -1 and tensor NULL: of none. */

@@ -13,9 +13,12 @@ struct proof {
     size_t bytes;
 };
 
-/* Plan and allocate for a batch. STATUS_NO_MEMORY says the bytes; nothing is left behind then. */
-enum status proof_open(struct trainer *t, int images, struct proof *out);
-void proof_close(struct trainer *t, struct proof *proof);
+/* Plan and allocate for a batch of `images`. prepared_bytes: what the plans of the towers derive from the
+ * parameters. STATUS_NO_MEMORY says the bytes; STATUS_UNSUPPORTED: the whole batch's plans would derive
+ * something else. Nothing is left behind then. */
+enum status proof_open(struct proof *proof, const struct model *model, struct machine *machine,
+                       size_t prepared_bytes, int images);
+void proof_close(struct proof *proof, struct machine *machine);
 
 /* Forward, losses and backward of the whole batch at hand, with the shared parameters: fills
  * proof->memory.gradient (of the cross-entropy) and the mean cross-entropy. Touches nothing of the run. */

@@ -14,34 +14,31 @@ enum {
     LOSSES_BYTES = WIRE_LINE_MAX - 2048,
 };
 
-enum status report_room(struct trainer *t, const struct towers *towers) {
+enum status report_room(struct report *report, const struct towers *towers, int layers) {
     size_t count = (size_t)towers->count, terms = (size_t)towers->collection.count;
-    struct report room = t->report;
+    struct report room = *report;
     room.towers = calloc(count, sizeof *room.towers);
     room.losses = calloc(count, sizeof *room.losses);
     room.terms = calloc(terms, sizeof *room.terms);
-    room.layers = calloc((size_t)t->options.model->layer_count, sizeof *room.layers);
+    room.layers = calloc((size_t)layers, sizeof *room.layers);
     if (!room.towers || !room.losses || !room.terms || !room.layers) {
-        free(room.towers);
-        free(room.losses);
-        free(room.terms);
-        free(room.layers);
+        report_close(&room);
         return status_fail(STATUS_NO_MEMORY, "no memory for the events of %zu towers", count);
     }
-    report_close(t);
-    t->report = room;
+    report_close(report);
+    *report = room;
     return STATUS_OK;
 }
 
-void report_close(struct trainer *t) {
-    free(t->report.towers);
-    free(t->report.losses);
-    free(t->report.terms);
-    free(t->report.layers);
-    t->report.towers = NULL;
-    t->report.losses = NULL;
-    t->report.terms = NULL;
-    t->report.layers = NULL;
+void report_close(struct report *report) {
+    free(report->towers);
+    free(report->losses);
+    free(report->terms);
+    free(report->layers);
+    report->towers = NULL;
+    report->losses = NULL;
+    report->terms = NULL;
+    report->layers = NULL;
 }
 
 void report_emit(struct trainer *t, const struct event *event, bool recorded) {
@@ -53,13 +50,13 @@ void report_state(struct trainer *t, const char *state) {
     event.state.state = state;
     event.state.step = t->progress.steps;
     report_emit(t, &event, true);
-    t->starting = false;
+    t->report.starting = false;
 }
 
 void report_phase(struct trainer *t, const char *phase) {
     struct event event = event_new(EVENT_PHASE);
-    event.phase.step = t->progress.steps + (t->phase != PHASE_LOAD || !strcmp(phase, "start"));
-    event.phase.images = t->batch ? t->batch->images : WIRE_UNKNOWN_INT;
+    event.phase.step = t->progress.steps + (t->step.phase != PHASE_LOAD || !strcmp(phase, "start"));
+    event.phase.images = t->loading.batch ? t->loading.batch->images : WIRE_UNKNOWN_INT;
     event.phase.phase = phase;
     report_emit(t, &event, true);
 }
@@ -92,13 +89,13 @@ void report_run_start(struct trainer *t) {
     const struct model *model = t->options.model;
     const struct dataset *data = t->options.data;
     struct event_run_device devices[DEVICE_GROUP_MAX];
-    long long memory = t->info.memory_bytes / t->info.count;
-    for (int i = 0; i < t->info.count; i++)
-        devices[i] =
-            (struct event_run_device){.device = t->place_names[i],
-                                      .name = t->info.description,
-                                      .threads = t->info.threads ? t->info.threads : WIRE_UNKNOWN_INT,
-                                      .memory = memory ? memory : WIRE_UNKNOWN_INT};
+    long long memory = t->machine.info.memory_bytes / t->machine.info.count;
+    for (int i = 0; i < t->machine.info.count; i++)
+        devices[i] = (struct event_run_device){.device = t->machine.place_names[i],
+                                               .name = t->machine.info.description,
+                                               .threads = t->machine.info.threads ? t->machine.info.threads
+                                                                                  : WIRE_UNKNOWN_INT,
+                                               .memory = memory ? memory : WIRE_UNKNOWN_INT};
     struct event event = event_new(EVENT_RUN_START);
     struct event_run_start *s = &event.run_start;
     s->run = t->options.run_name;
@@ -116,7 +113,7 @@ void report_run_start(struct trainer *t) {
     s->batch = settings_batch(&t->settings, t->settings.towers);
     s->batch_rule = t->settings.batch_per_tower > 0 ? "per-tower" : "global";
     s->towers = t->settings.towers;
-    s->device_count = t->info.count;
+    s->device_count = t->machine.info.count;
     s->devices = devices;
     s->seed = t->settings.seed;
     s->lr = schedule_rate(&t->schedule, t->progress.images);
@@ -126,8 +123,8 @@ void report_run_start(struct trainer *t) {
         s->weight_decay = fmax(s->weight_decay, t->segments[i].weight_decay);
     if (t->planned >= 0)
         s->steps = t->planned;
-    if (t->resumed_from >= 0)
-        s->resumed_from = t->resumed_from;
+    if (t->resumed.from >= 0)
+        s->resumed_from = t->resumed.from;
     report_emit(t, &event, true);
     free(s->class_names);
 }
@@ -155,21 +152,22 @@ static void fill_tower(struct trainer *t, int k, double last_done) {
     const struct tower *tower = &towers->tower[k];
     const int terms = towers->collection.per_tower, *chosen = towers->chosen + (size_t)k * (size_t)terms;
     double unknown = wire_unknown();
-    bool active = tower->net != NULL, counts = t->rule == RULE_RIGHT || towers->rule_weights[k] != 0,
+    bool active = tower->net != NULL,
+         counts = t->rules.in_force == RULE_RIGHT || towers->rule_weights[k] != 0,
          full = towers->count <= FULL_TOWERS, norms = towers->count <= BRIEF_TOWERS,
-         laps = t->info.asynchronous, times = full && (active || !laps);
+         laps = t->machine.info.asynchronous, times = full && (active || !laps);
     const double own[] = {tower->load, tower->forward, tower->backward}, *seconds = laps ? tower->laps : own;
     double norm = active ? sqrt(towers->norms2[k]) : unknown;
     t->report.towers[k] = (struct event_step_tower){
         .tower = k,
-        .device = full ? t->place_names[k % t->info.count] : NULL,
+        .device = full ? t->machine.place_names[k % t->machine.info.count] : NULL,
         .images = tower->images,
         .cross_entropy = active && full ? tower->cross_entropy : unknown,
         .weight_decay = active && full ? collection_sum(&towers->collection, chosen, terms - 1) : unknown,
         .loss = active ? tower->total : unknown,
         .grad_norm = norms ? norm : unknown,
-        .cosine = active && counts && full && t->result.cosines
-                      ? divide(towers->dots[k], norm * t->result.grad_norm)
+        .cosine = active && counts && full && t->step.result.cosines
+                      ? divide(towers->dots[k], norm * t->step.result.grad_norm)
                       : unknown,
         .load_ms = times ? milliseconds(seconds[0]) : unknown,
         .forward_ms = times ? milliseconds(seconds[1]) : unknown,
@@ -179,7 +177,7 @@ static void fill_tower(struct trainer *t, int k, double last_done) {
 }
 
 void report_step(struct trainer *t, bool recorded) {
-    const struct step_result *r = &t->result;
+    const struct step_result *r = &t->step.result;
     const struct towers *towers = t->towers;
     double last_done = 0;
     for (int k = 0; k < towers->count; k++)
@@ -203,7 +201,7 @@ void report_step(struct trainer *t, bool recorded) {
     s->grad_norm_mean = r->grad_norm_mean;
     s->update_ratio = isnan(r->update_ratio) ? wire_unknown() : r->update_ratio;
     s->noise_scale = noise < 0 ? wire_unknown() : noise;
-    s->applied = rule_name(t->rule);
+    s->applied = rule_name(t->rules.in_force);
     s->spread = apart_spread(t);
     s->loss_min = t->running.loss_min;
     s->loss_max = t->running.loss_max;

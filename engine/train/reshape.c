@@ -16,17 +16,17 @@ static void step_sizes(int64_t count, int64_t batch, struct loader_place place, 
 }
 
 static enum status move_loader(struct trainer *t, struct loader_place place, int64_t batch) {
-    if (t->loader) {
-        bool same = t->loader_batch == batch && place.epoch == t->loader_place.epoch &&
-                    place.position == t->loader_place.position;
-        return same ? STATUS_OK : loader_seek(t->loader, place, batch);
+    if (t->loading.loader) {
+        bool same = t->loading.full == batch && place.epoch == t->loading.place.epoch &&
+                    place.position == t->loading.place.position;
+        return same ? STATUS_OK : loader_seek(t->loading.loader, place, batch);
     }
     struct loader_options options = {.seed = (uint64_t)t->settings.seed,
                                      .size = t->options.model->input.h,
-                                     .distortions = t->distortions,
-                                     .threads = t->info.host_memory ? 0 : 1,
+                                     .distortions = t->loading.distortions,
+                                     .threads = t->machine.info.host_memory ? 0 : 1,
                                      .ahead = 2};
-    return loader_open(&t->options.data->train, &options, place, batch, &t->loader);
+    return loader_open(&t->options.data->train, &options, place, batch, &t->loading.loader);
 }
 
 enum status trainer_reshape(struct trainer *t, const struct settings *settings, struct loader_place place) {
@@ -41,10 +41,11 @@ enum status trainer_reshape(struct trainer *t, const struct settings *settings, 
     enum status status = STATUS_OK;
     if (!towers_serve(t->towers, &need))
         status = towers_new(&t->nets, &need, &made);
-    if (status == STATUS_OK && batch > t->losses_room && !(losses = calloc((size_t)batch, sizeof *losses)))
+    if (status == STATUS_OK && batch > t->step.losses_room &&
+        !(losses = calloc((size_t)batch, sizeof *losses)))
         status = status_fail(STATUS_NO_MEMORY, "no memory for a batch of %lld images", (long long)batch);
     if (status == STATUS_OK && made)
-        status = report_room(t, made);
+        status = report_room(&t->report, made, t->options.model->layer_count);
     if (status == STATUS_OK)
         status = move_loader(t, place, batch);
     if (status != STATUS_OK) {
@@ -57,16 +58,15 @@ enum status trainer_reshape(struct trainer *t, const struct settings *settings, 
         t->towers = made;
     }
     if (losses) {
-        free(t->host_losses);
-        t->host_losses = losses;
-        t->losses_room = batch;
+        free(t->step.losses);
+        t->step.losses = losses;
+        t->step.losses_room = batch;
     }
-    t->batch = NULL;
-    t->step_kept_back = false;
-    t->phase = PHASE_LOAD; /* a frozen step begins again, with the same images */
-    t->loader_batch = batch;
-    t->loader_place = place;
-    t->prepared_bytes = need.prepared_bytes;
+    t->loading.batch = NULL;
+    t->step.kept_back = false;
+    t->step.phase = PHASE_LOAD; /* a frozen step begins again, with the same images */
+    t->loading.full = batch;
+    t->loading.place = place;
     t->settings = *settings;
     nets_trim(&t->nets, need.sizes, need.size_count, need.lanes);
     return STATUS_OK;

@@ -50,7 +50,7 @@ static void say(struct trainer *t) {
     int count = settings_changes(&from->settings, &t->settings, changes, sizeof changes);
     if (is != was)
         snprintf(rate, sizeof rate, " (it would have been %g)", was);
-    snprintf(t->resumed_words, sizeof t->resumed_words,
+    snprintf(t->resumed.words, sizeof t->resumed.words,
              "goes on after step %lld, at image %lld of epoch %lld; %s%s; a step is one update with %lld "
              "images over "
              "all towers, the learning rate of step %lld is %g%s",
@@ -61,12 +61,12 @@ static void say(struct trainer *t) {
 
 static void warn(struct trainer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void warn(struct trainer *t, const char *format, ...) {
-    size_t used = strlen(t->resumed_warning), room = sizeof t->resumed_warning - used;
-    int length = used ? snprintf(t->resumed_warning + used, room, "; ") : 0;
+    size_t used = strlen(t->resumed.warning), room = sizeof t->resumed.warning - used;
+    int length = used ? snprintf(t->resumed.warning + used, room, "; ") : 0;
     va_list arguments;
     va_start(arguments, format);
     if (length >= 0 && (size_t)length < room)
-        vsnprintf(t->resumed_warning + used + length, room - (size_t)length, format, arguments);
+        vsnprintf(t->resumed.warning + used + length, room - (size_t)length, format, arguments);
     va_end(arguments);
 }
 
@@ -79,17 +79,18 @@ static void compare(struct trainer *t) {
     if (from->test_content && data->test.content && from->test_content != data->test.content)
         warn(t, "the test images or labels of %s are not those of before: its precision can't be compared",
              data->name);
-    if (t->rule != RULE_RIGHT)
+    if (t->rules.in_force != RULE_RIGHT)
         warn(t, "the wrong rule %s is in force, as it was at the checkpoint, until why restore%s",
-             from->applied, t->rule == RULE_NO_AVERAGE ? "; the towers set out again from their mean" : "");
+             from->applied,
+             t->rules.in_force == RULE_NO_AVERAGE ? "; the towers set out again from their mean" : "");
 }
 
 enum status resume_take_up(struct trainer *t) {
     const struct snapshot *from = t->options.resume;
     if (!from) {
         if (t->settings.resume) {
-            t->resumed_from = 0;
-            snprintf(t->resumed_words, sizeof t->resumed_words, "begins again at step 0: %s",
+            t->resumed.from = 0;
+            snprintf(t->resumed.words, sizeof t->resumed.words, "begins again at step 0: %s",
                      t->options.resume_notes ? t->options.resume_notes
                                              : "it ended before its first checkpoint");
         }
@@ -102,26 +103,25 @@ enum status resume_take_up(struct trainer *t) {
     t->progress = from->progress;
     t->noise = from->noise;
     t->running = from->running;
-    t->best = from->best;
-    t->resumed_from = t->saved = from->progress.steps;
+    t->evaluation.best = from->best;
+    t->resumed.from = t->saving.step = from->progress.steps;
     if (!isnan(from->precision)) {
-        t->precision = from->precision;
-        t->evaluated = from->progress.steps;
+        t->evaluation.precision = from->precision;
+        t->evaluation.step = from->progress.steps;
     }
-    t->rule = from->applied ? rule_find(from->applied) : RULE_RIGHT;
-    t->rule_since = from->progress.steps;
+    t->rules.in_force = from->applied ? rule_find(from->applied) : RULE_RIGHT;
     compare(t);
     say(t);
     return STATUS_OK;
 }
 
 const char *trainer_resumed(const struct trainer *t) {
-    return t->resumed_words;
+    return t->resumed.words;
 }
 
 void resume_report(struct trainer *t) {
-    if (*t->resumed_words)
-        report_alarm(t, "info", t->progress.steps, -1, NULL, t->resumed_words);
-    if (*t->resumed_warning)
-        report_alarm(t, "warning", t->progress.steps, -1, NULL, t->resumed_warning);
+    if (*t->resumed.words)
+        report_alarm(t, "info", t->progress.steps, -1, NULL, t->resumed.words);
+    if (*t->resumed.warning)
+        report_alarm(t, "warning", t->progress.steps, -1, NULL, t->resumed.warning);
 }

@@ -38,7 +38,7 @@ static enum status count_zeros(struct trainer *t, int k, struct stream *stream) 
                 break;
             size_t count = net_activation_count(tower->net, i, l);
             int64_t more = 0; /* only a device that is done when a call returns has several lanes */
-            STATUS_TRY(trainer_measure(t, stream, y, count, MEASURE_ZEROS, l ? &more : zeros));
+            STATUS_TRY(machine_measure(&t->machine, stream, y, count, MEASURE_ZEROS, l ? &more : zeros));
             *zeros += more;
             *values += (int64_t)count;
         }
@@ -49,24 +49,24 @@ static enum status count_zeros(struct trainer *t, int k, struct stream *stream) 
 /* Images first .. first + images - 1 of a tower's shard to its input. */
 static enum status load_images(struct trainer *t, const struct tower *tower, int64_t first, int64_t images,
                                struct stream *stream) {
-    const struct device_handle device = t->options.device;
+    const struct device_handle device = t->machine.device;
     size_t values = shape_size(t->options.model->input);
-    size_t picture = values * (size_t)t->info.activation_bytes;
+    size_t picture = values * (size_t)t->machine.info.activation_bytes;
     struct span input = net_input(tower->net, &tower->memory);
     input = (struct span){(char *)input.data + (size_t)first * picture, (size_t)images * picture};
     return device.ops->write(device.device, stream, input,
-                             t->batch->pixels + (size_t)(tower->first + first) * values,
+                             t->loading.batch->pixels + (size_t)(tower->first + first) * values,
                              (size_t)images * values);
 }
 
 /* In host memory make_pictures() has done it. */
 static enum status load_tower(struct trainer *t, const struct tower *tower, struct stream *stream) {
-    return t->info.host_memory ? STATUS_OK : load_images(t, tower, 0, tower->images, stream);
+    return t->machine.info.host_memory ? STATUS_OK : load_images(t, tower, 0, tower->images, stream);
 }
 
 static enum status read_losses(struct trainer *t, const struct tower *tower, struct stream *stream) {
-    const struct device_handle device = t->options.device;
-    return device.ops->read(device.device, stream, t->host_losses + tower->first,
+    const struct device_handle device = t->machine.device;
+    return device.ops->read(device.device, stream, t->step.losses + tower->first,
                             net_losses(tower->net, &tower->memory), (size_t)tower->images);
 }
 
@@ -81,7 +81,7 @@ static enum status run_phase(struct trainer *t, int k, int worker, struct stream
     case PHASE_FORWARD:
         return net_forward(tower->net, stream, &tower->memory, values, prepared, scratch);
     case PHASE_LOSSES:
-        STATUS_TRY(net_loss(tower->net, stream, &tower->memory, t->batch->labels + tower->first));
+        STATUS_TRY(net_loss(tower->net, stream, &tower->memory, t->loading.batch->labels + tower->first));
         STATUS_TRY(read_losses(t, tower, stream));
         break;
     case PHASE_BACKWARD:
@@ -89,13 +89,13 @@ static enum status run_phase(struct trainer *t, int k, int worker, struct stream
     default:
         return status_fail(STATUS_INTERNAL, "phase %d is not a tower's", (int)phase);
     }
-    return t->result.layers ? count_zeros(t, k, stream) : STATUS_OK;
+    return t->step.result.layers ? count_zeros(t, k, stream) : STATUS_OK;
 }
 
 /* Time what follows on an asynchronous device, or (seconds) what came since. */
 static enum status lap(struct trainer *t, struct stream *stream, double *seconds) {
-    const struct device_handle device = t->options.device;
-    return t->result.timed ? device.ops->lap(device.device, stream, seconds) : STATUS_OK;
+    const struct device_handle device = t->machine.device;
+    return t->step.result.timed ? device.ops->lap(device.device, stream, seconds) : STATUS_OK;
 }
 
 /* What a tower's step queues on an asynchronous device between its input and its losses: whole, or in parts
@@ -115,8 +115,8 @@ static enum status queue_work(void *context, struct stream *stream) {
     const struct tower *tower = w->tower;
     if (w->part != PART_BACKWARD) {
         STATUS_TRY(net_forward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch));
-        STATUS_TRY(net_loss(tower->net, stream, &tower->memory, w->t->batch->labels + tower->first));
-        if (w->t->result.layers)
+        STATUS_TRY(net_loss(tower->net, stream, &tower->memory, w->t->loading.batch->labels + tower->first));
+        if (w->t->step.result.layers)
             STATUS_TRY(count_zeros(w->t, w->number, stream));
     }
     return w->part == PART_FORWARD
@@ -127,29 +127,30 @@ static enum status queue_work(void *context, struct stream *stream) {
 static enum status queue_part(struct tower_work *work, struct stream *stream, enum part part) {
     struct trainer *t = work->t;
     const struct tower *tower = work->tower;
-    const struct device_handle device = t->options.device;
+    const struct device_handle device = t->machine.device;
     const struct repeat repeat = {.key = {tower->net, tower->memory.arena.data, tower->memory.gradient.data,
                                           work->values.data, work->prepared.data, work->scratch.data},
-                                  .labels = t->batch->labels + tower->first,
+                                  .labels = t->loading.batch->labels + tower->first,
                                   .images = (int)tower->images,
                                   .part = (int)part};
     work->part = part;
-    return device.ops->repeat && !t->result.layers ? device.ops->repeat(stream, &repeat, queue_work, work)
-                                                   : queue_work(work, stream);
+    return device.ops->repeat && !t->step.result.layers
+               ? device.ops->repeat(stream, &repeat, queue_work, work)
+               : queue_work(work, stream);
 }
 
 static enum status queue_tower(struct trainer *t, int k, int worker, struct stream *stream) {
     struct tower *tower = &t->towers->tower[k];
     if (!tower->net)
-        return t->result.layers ? count_zeros(t, k, stream) : STATUS_OK; /* an idle tower has none */
+        return t->step.result.layers ? count_zeros(t, k, stream) : STATUS_OK; /* an idle tower has none */
     struct tower_work work = {
         t, tower, k, PART_WHOLE, apart_values(t, k), apart_prepared(t, k), t->towers->scratch[worker]};
     STATUS_TRY(lap(t, stream, NULL));
     STATUS_TRY(load_tower(t, tower, stream));
     STATUS_TRY(lap(t, stream, &tower->laps[0]));
-    STATUS_TRY(queue_part(&work, stream, t->result.timed ? PART_FORWARD : PART_WHOLE));
+    STATUS_TRY(queue_part(&work, stream, t->step.result.timed ? PART_FORWARD : PART_WHOLE));
     STATUS_TRY(lap(t, stream, &tower->laps[1]));
-    if (t->result.timed)
+    if (t->step.result.timed)
         STATUS_TRY(queue_part(&work, stream, PART_BACKWARD));
     STATUS_TRY(lap(t, stream, &tower->laps[2]));
     return read_losses(t, tower, stream);
@@ -160,7 +161,7 @@ static enum status run_at_once(struct trainer *t, int k, int worker, struct stre
     struct tower *tower = &t->towers->tower[k];
     struct net_seconds seconds;
     STATUS_TRY(net_step(tower->net, stream, &tower->memory, apart_values(t, k), apart_prepared(t, k),
-                        t->towers->scratch[worker], t->batch->labels + tower->first, &seconds));
+                        t->towers->scratch[worker], t->loading.batch->labels + tower->first, &seconds));
     tower->forward += seconds.forward + seconds.loss;
     tower->backward += seconds.backward;
     return read_losses(t, tower, stream);
@@ -170,12 +171,12 @@ static enum status run_tower(void *context, int k, int worker, struct stream *st
     const struct work *work = context;
     struct trainer *t = work->t;
     struct tower *tower = &t->towers->tower[k];
-    if (t->info.asynchronous && work->from == PHASE_LOAD && work->to == PHASE_AVERAGE)
+    if (t->machine.info.asynchronous && work->from == PHASE_LOAD && work->to == PHASE_AVERAGE)
         return queue_tower(t, k, worker, stream);
-    if (!tower->net && t->result.layers)
+    if (!tower->net && t->step.result.layers)
         STATUS_TRY(count_zeros(t, k, stream)); /* an idle tower has none */
-    if (t->info.host_memory && work->from <= PHASE_FORWARD && work->to == PHASE_AVERAGE && tower->net &&
-        !t->result.layers) {
+    if (t->machine.info.host_memory && work->from <= PHASE_FORWARD && work->to == PHASE_AVERAGE &&
+        tower->net && !t->step.result.layers) {
         STATUS_TRY(run_at_once(t, k, worker, stream));
         tower->done = clock_seconds();
         return STATUS_OK;
@@ -206,7 +207,7 @@ static void follow_noise(struct trainer *t) {
             active++;
             weighted2 += towers->weights[k] * towers->norms2[k];
         }
-    noise_update(&t->noise, weighted2, t->result.average_norm2, t->result.images, active);
+    noise_update(&t->noise, weighted2, t->step.result.average_norm2, t->step.result.images, active);
 }
 
 static struct net *any_net(const struct towers *towers) {
@@ -219,10 +220,10 @@ static struct net *any_net(const struct towers *towers) {
 /* The step's batch, and what each tower gets of it. */
 static enum status next_batch(struct trainer *t) {
     double seconds = 0, before = clock_seconds();
-    STATUS_TRY(loader_next(t->loader, &t->batch, &seconds));
-    t->loader_place = loader_after(&t->options.data->train, t->batch);
-    STATUS_TRY(towers_shard(t->towers, &t->nets, t->batch->images));
-    if (t->info.host_memory)
+    STATUS_TRY(loader_next(t->loading.loader, &t->loading.batch, &seconds));
+    t->loading.place = loader_after(&t->options.data->train, t->loading.batch);
+    STATUS_TRY(towers_shard(t->towers, &t->nets, t->loading.batch->images));
+    if (t->machine.info.host_memory)
         seconds = clock_seconds() - before;
     for (int k = 0; k < t->towers->count; k++)
         t->towers->tower[k].load = t->towers->tower[k].net ? seconds : 0;
@@ -230,8 +231,8 @@ static enum status next_batch(struct trainer *t) {
 }
 
 void trainer_pixels(struct trainer *t, int64_t first, int64_t images) {
-    if (t->info.host_memory) /* else the loader's threads have made them */
-        loader_make(t->loader, t->batch, first, images);
+    if (t->machine.info.host_memory) /* else the loader's threads have made them */
+        loader_make(t->loading.loader, t->loading.batch, first, images);
 }
 
 /* A picture of the batch to the input of the tower that gets it; the batch's own pixels wait until somebody
@@ -239,12 +240,13 @@ void trainer_pixels(struct trainer *t, int64_t first, int64_t images) {
 static enum status make_picture(struct trainer *t, const struct tower *tower, int64_t image,
                                 struct stream *stream) {
     size_t values = shape_size(t->options.model->input);
-    if (t->info.element_bytes == sizeof(float)) {
+    if (t->machine.info.element_bytes == sizeof(float)) {
         float *input = net_input(tower->net, &tower->memory).data;
-        loader_picture(t->loader, t->batch, image, input + (size_t)(image - tower->first) * values);
+        loader_picture(t->loading.loader, t->loading.batch, image,
+                       input + (size_t)(image - tower->first) * values);
         return STATUS_OK;
     }
-    loader_make(t->loader, t->batch, image, 1);
+    loader_make(t->loading.loader, t->loading.batch, image, 1);
     return load_images(t, tower, image - tower->first, 1, stream);
 }
 
@@ -257,7 +259,7 @@ static enum status make_part(void *context, int part, int worker, struct stream 
     (void)worker;
     const struct making *making = context;
     struct trainer *t = making->t;
-    int64_t image, left = order_shard(t->batch->images, making->parts, part, &image);
+    int64_t image, left = order_shard(t->loading.batch->images, making->parts, part, &image);
     for (int k = 0; k < t->towers->count; k++) {
         const struct tower *tower = &t->towers->tower[k];
         for (; left > 0 && image < tower->first + tower->images; image++, left--)
@@ -270,11 +272,11 @@ static enum status make_part(void *context, int part, int worker, struct stream 
  * workers make this one first, each a part, shared out as towers are to workers and a tower's images to a
  * team: so that a picture is where it will be looked at. All towers' time to load. */
 static enum status make_pictures(struct trainer *t) {
-    const struct device_handle device = t->options.device;
-    if (!t->info.host_memory)
+    const struct device_handle device = t->machine.device;
+    if (!t->machine.info.host_memory)
         return STATUS_OK;
     double before = clock_seconds();
-    int64_t images = t->batch->images;
+    int64_t images = t->loading.batch->images;
     struct making making = {t, device.ops->workers(device.device, images < INT_MAX ? (int)images : INT_MAX)};
     STATUS_TRY(device.ops->each(device.device, making.parts, make_part, &making));
     for (int k = 0; k < t->towers->count; k++)
@@ -286,16 +288,16 @@ static enum status make_pictures(struct trainer *t) {
 static enum status begin(struct trainer *t) {
     int64_t step = t->progress.steps + 1;
     STATUS_TRY(next_batch(t));
-    t->step_kept_back = false;
-    t->result = (struct step_result){
-        .images = t->batch->images,
+    t->step.kept_back = false;
+    t->step.result = (struct step_result){
+        .images = t->loading.batch->images,
         .lr = schedule_rate(&t->schedule, t->progress.images),
-        .cosines = t->step_recorded || t->why,
+        .cosines = t->step.recorded || t->why,
         .layers = layers_by_count(step) || t->why,
-        .timed = t->info.asynchronous && step % TIMED_EVERY == TIMED_FIRST,
+        .timed = t->machine.info.asynchronous && step % TIMED_EVERY == TIMED_FIRST,
     };
     if (t->shared.stale) { /* before the pictures: the update has left the parameters in the caches */
-        STATUS_TRY(trainer_prepare(t, any_net(t->towers), t->shared.values, t->shared.prepared));
+        STATUS_TRY(machine_prepare(&t->machine, any_net(t->towers), t->shared.values, t->shared.prepared));
         STATUS_TRY(apart_prepare(t, any_net(t->towers)));
         t->shared.stale = false;
     }
@@ -304,13 +306,13 @@ static enum status begin(struct trainer *t) {
 
 static enum status queue_towers(struct trainer *t, enum step_phase from, enum step_phase to) {
     struct work work = {t, from, to};
-    struct device_handle device = t->options.device;
+    struct device_handle device = t->machine.device;
     return device.ops->each(device.device, t->towers->count, run_tower, &work);
 }
 
 static enum status run_towers(struct trainer *t, enum step_phase from, enum step_phase to) {
     STATUS_TRY(queue_towers(t, from, to));
-    STATUS_TRY(trainer_wait(t));
+    STATUS_TRY(machine_wait(&t->machine));
     if (from <= PHASE_LOSSES && to > PHASE_LOSSES) {
         step_losses(t);
         STATUS_TRY(fault_losses(t));
@@ -322,8 +324,8 @@ static enum status run_towers(struct trainer *t, enum step_phase from, enum step
 static struct progress next_progress(const struct trainer *t) {
     struct progress next = t->progress;
     next.steps++;
-    next.images += t->batch->images;
-    next.place = t->loader_place;
+    next.images += t->loading.batch->images;
+    next.place = t->loading.place;
     return next;
 }
 
@@ -331,47 +333,47 @@ static struct progress next_progress(const struct trainer *t) {
 static void commit(struct trainer *t, struct progress after) {
     follow_noise(t);
     t->progress = after;
-    running_update(&t->running, t->result.loss, t->result.grad_norm);
+    running_update(&t->running, t->step.result.loss, t->step.result.grad_norm);
 }
 
 /* A whole step with no wait in it. Nobody has seen the gradient when its update is queued, so the device
  * clips, and leaves the parameters alone when the gradient is not finite. The figures go to memory of the
  * trainer's when the step's mark is reached. */
 static enum status queue_step(struct trainer *t) {
-    const struct device_handle device = t->options.device;
-    struct queued_step *step = &t->queued[t->queued_count];
+    const struct device_handle device = t->machine.device;
+    struct queued_step *step = &t->queue.steps[t->queue.count];
     step->began = clock_seconds();
     STATUS_TRY(begin(t));
     STATUS_TRY(queue_towers(t, PHASE_LOAD, PHASE_AVERAGE));
-    struct combine_args combine = step_combine_args(t, &t->queued_norm2);
+    struct combine_args combine = step_combine_args(t, &t->queue.norm2);
     struct update_args update = step_update_args(t);
     update.gradient_scale = 1;
     update.clip_norm = t->settings.clip_norm;
     update.guard = true;
     update.parameter_norms2 = t->shared.next_norms2; /* the losses are made from those before the update */
     t->shared.stale = true;
-    if (t->result.timed) {
+    if (t->step.result.timed) {
         STATUS_TRY(lap(t, NULL, NULL));
         STATUS_TRY(device.ops->combine(device.device, &combine));
-        STATUS_TRY(lap(t, NULL, &t->average_lap));
+        STATUS_TRY(lap(t, NULL, &t->step.average_lap));
         STATUS_TRY(device.ops->update(device.device, &update));
-        STATUS_TRY(lap(t, NULL, &t->update_lap));
+        STATUS_TRY(lap(t, NULL, &t->step.update_lap));
     } else {
         STATUS_TRY(device.ops->combine_update(device.device, &combine, &update));
     }
     STATUS_TRY(device.ops->mark(device.device));
-    step->result = t->result;
-    step->recorded = t->step_recorded;
+    step->result = t->step.result;
+    step->recorded = t->step.recorded;
     step->after = next_progress(t);
-    t->record_next = false;
-    t->queued_count++;
+    t->report.record_next = false;
+    t->queue.count++;
     return STATUS_OK;
 }
 
 enum status step_queue(struct trainer *t) {
     struct progress told = t->progress;
-    if (t->queued_count)
-        t->progress = t->queued[t->queued_count - 1].after;
+    if (t->queue.count)
+        t->progress = t->queue.steps[t->queue.count - 1].after;
     enum status status = queue_step(t);
     t->progress = told;
     return status;
@@ -379,31 +381,31 @@ enum status step_queue(struct trainer *t) {
 
 static enum status run_until(struct trainer *t, enum step_phase until) {
     double before = clock_seconds();
-    if (t->phase == PHASE_LOAD)
+    if (t->step.phase == PHASE_LOAD)
         STATUS_TRY(begin(t));
-    if (t->phase < PHASE_AVERAGE) {
+    if (t->step.phase < PHASE_AVERAGE) {
         enum step_phase to = until < PHASE_AVERAGE ? until : PHASE_AVERAGE;
-        STATUS_TRY(run_towers(t, t->phase, to));
-        t->phase = to;
+        STATUS_TRY(run_towers(t, t->step.phase, to));
+        t->step.phase = to;
     }
     double now = clock_seconds();
-    t->result.seconds += now - before;
-    if (t->phase == PHASE_AVERAGE && until > PHASE_AVERAGE) {
+    t->step.result.seconds += now - before;
+    if (t->step.phase == PHASE_AVERAGE && until > PHASE_AVERAGE) {
         STATUS_TRY(step_average(t));
-        t->phase = PHASE_UPDATE;
+        t->step.phase = PHASE_UPDATE;
         before = now;
         now = clock_seconds();
-        t->result.seconds += now - before;
-        t->result.average_seconds = t->info.asynchronous ? t->average_lap : now - before;
+        t->step.result.seconds += now - before;
+        t->step.result.average_seconds = t->machine.info.asynchronous ? t->step.average_lap : now - before;
     }
-    if (t->phase == PHASE_UPDATE && until > PHASE_UPDATE) {
+    if (t->step.phase == PHASE_UPDATE && until > PHASE_UPDATE) {
         STATUS_TRY(step_update(t));
         before = now;
         now = clock_seconds();
-        t->result.seconds += now - before;
-        t->result.update_seconds = t->info.asynchronous ? t->update_lap : now - before;
+        t->step.result.seconds += now - before;
+        t->step.result.update_seconds = t->machine.info.asynchronous ? t->step.update_lap : now - before;
         commit(t, next_progress(t));
-        t->phase = PHASE_LOAD;
+        t->step.phase = PHASE_LOAD;
     }
     return STATUS_OK;
 }
@@ -411,28 +413,28 @@ static enum status run_until(struct trainer *t, enum step_phase until) {
 enum status step_run(struct trainer *t, enum step_phase until) {
     enum status status = run_until(t, until);
     if (status != STATUS_OK)
-        t->phase = PHASE_LOAD; /* good_rewind moves the loader back */
+        t->step.phase = PHASE_LOAD; /* good_rewind moves the loader back */
     return status;
 }
 
 bool step_queues(const struct trainer *t, enum step_phase until) {
-    return t->info.asynchronous && t->rule == RULE_RIGHT && t->phase == PHASE_LOAD && until == STEP_PHASES &&
-           !t->why;
+    return t->machine.info.asynchronous && t->rules.in_force == RULE_RIGHT && t->step.phase == PHASE_LOAD &&
+           until == STEP_PHASES && !t->why;
 }
 
 int64_t step_images(const struct trainer *t) {
-    int64_t left = t->options.data->train.count - t->loader_place.position;
-    return left < t->loader_batch ? left : t->loader_batch;
+    int64_t left = t->options.data->train.count - t->loading.place.position;
+    return left < t->loading.full ? left : t->loading.full;
 }
 
 /* A step's losses or gradients are not finite (t->fault), and the step behind it has written over what would
  * name the tensor. The guarded updates of both changed nothing: run it again to look at it. */
 static enum status name_fault(struct trainer *t) {
     struct fault told = t->fault;
-    STATUS_TRY(trainer_wait(t));
-    t->queued_count = 0;
-    STATUS_TRY(loader_seek(t->loader, t->progress.place, t->loader_batch));
-    t->loader_place = t->progress.place;
+    STATUS_TRY(machine_wait(&t->machine));
+    t->queue.count = 0;
+    STATUS_TRY(loader_seek(t->loading.loader, t->progress.place, t->loading.full));
+    t->loading.place = t->progress.place;
     enum status status = run_until(t, PHASE_UPDATE);
     if (status != STATUS_OK && status != STATUS_NON_FINITE)
         return status;
@@ -446,43 +448,43 @@ static enum status queued_figures(struct trainer *t) {
     step_losses(t);
     enum status status = fault_losses(t);
     if (status == STATUS_OK)
-        status = step_average_figures(t, t->queued_norm2);
+        status = step_average_figures(t, t->queue.norm2);
     if (status != STATUS_OK)
-        return status == STATUS_NON_FINITE && t->queued_count ? name_fault(t) : status;
+        return status == STATUS_NON_FINITE && t->queue.count ? name_fault(t) : status;
     size_t tensors = (size_t)t->options.model->parameter_count;
     memcpy(t->shared.norms2, t->shared.next_norms2, tensors * sizeof *t->shared.norms2);
     return step_update_figures(t);
 }
 
 enum status step_settle(struct trainer *t) {
-    struct queued_step step = t->queued[0];
-    STATUS_TRY(trainer_wait_mark(t));
-    t->queued_count--;
-    memmove(t->queued, t->queued + 1, (size_t)t->queued_count * sizeof *t->queued);
-    t->result = step.result;
-    t->step_recorded = step.recorded;
+    struct queued_step step = t->queue.steps[0];
+    STATUS_TRY(machine_wait_mark(&t->machine));
+    t->queue.count--;
+    memmove(t->queue.steps, t->queue.steps + 1, (size_t)t->queue.count * sizeof *t->queue.steps);
+    t->step.result = step.result;
+    t->step.recorded = step.recorded;
     enum status status = queued_figures(t);
     if (status != STATUS_OK) {
-        t->phase = PHASE_LOAD;
-        t->queued_count = 0;
+        t->step.phase = PHASE_LOAD;
+        t->queue.count = 0;
         return status;
     }
     double now = clock_seconds();
-    t->result.average_seconds = t->average_lap;
-    t->result.update_seconds = t->update_lap;
-    t->result.seconds = now - fmax(step.began, t->settled);
-    t->settled = now;
+    t->step.result.average_seconds = t->step.average_lap;
+    t->step.result.update_seconds = t->step.update_lap;
+    t->step.result.seconds = now - fmax(step.began, t->queue.settled);
+    t->queue.settled = now;
     commit(t, step.after);
     return STATUS_OK;
 }
 
 enum status step_take_back(struct trainer *t) {
-    if (t->phase == PHASE_LOAD)
+    if (t->step.phase == PHASE_LOAD)
         return STATUS_OK;
-    STATUS_TRY(loader_seek(t->loader, t->progress.place, t->loader_batch));
-    t->loader_place = t->progress.place;
-    t->batch = NULL;
-    t->phase = PHASE_LOAD;
+    STATUS_TRY(loader_seek(t->loading.loader, t->progress.place, t->loading.full));
+    t->loading.place = t->progress.place;
+    t->loading.batch = NULL;
+    t->step.phase = PHASE_LOAD;
     report_phase(t, "start");
     return STATUS_OK;
 }

@@ -134,6 +134,7 @@ enum status towers_new(const struct nets *nets, const struct towers_need *need, 
     t->arena_bytes = need->arena_bytes;
     t->gradient_bytes = need->gradient_bytes;
     t->scratch_bytes = need->scratch_bytes;
+    t->prepared_bytes = need->prepared_bytes;
     enum status status = collection_new(nets->model, t->count, &t->collection);
     if (status == STATUS_OK && !allocate_arrays(t, nets->model))
         status = no_memory(need);

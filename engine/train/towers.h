@@ -15,8 +15,8 @@ struct tower {
     double cross_entropy;                 /* mean over its images; NaN when idle */
     double total;                         /* sum of the terms its scope selects */
     double load, forward, backward, done; /* seconds; done: on the clock */
-    double laps[3]; /* seconds by an asynchronous device's clock, of the last step that was timed: load, forward
-                       with losses, backward; NaN: none was */
+    double laps[3]; /* seconds by an asynchronous device's clock, of the last step that was timed: load,
+                       forward with losses, backward; NaN: none was */
 };
 
 struct towers {
@@ -25,8 +25,9 @@ struct towers {
     int workers;                                       /* that run them at once */
     int lanes;                                         /* of each tower's nets, at most */
     size_t arena_bytes, gradient_bytes, scratch_bytes; /* of one tower, one tower, one worker */
-    struct tower *tower;                               /* [count] */
-    struct span *scratch;                              /* [workers] */
+    size_t prepared_bytes; /* what their plans derive from the shared parameters */
+    struct tower *tower;   /* [count] */
+    struct span *scratch;  /* [workers] */
     struct collection collection;
     int *chosen;            /* [collection.count]: what each tower's scope selects, per_tower each */
     struct span *gradients; /* [count] the arguments and results of combine */

@@ -2,7 +2,6 @@
 #include "datasets/distort.h"
 #include "engine/base/memory.h"
 #include "engine/train/internal.h"
-#include "kernels/registry.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,11 +15,12 @@ static enum status choose_distortions(struct trainer *t) {
     if (!*t->settings.distort) {
         bool flip = t->options.data->train.shape.c > 1 || !strcmp(t->options.data->name, "fashion-mnist") ||
                     !strcmp(t->options.data->format, "generated");
-        t->distortions = DISTORT_CROP | DISTORT_BRIGHTNESS | DISTORT_CONTRAST | (flip ? DISTORT_FLIP : 0);
-        distort_format(t->distortions, t->settings.distort);
+        t->loading.distortions =
+            DISTORT_CROP | DISTORT_BRIGHTNESS | DISTORT_CONTRAST | (flip ? DISTORT_FLIP : 0);
+        distort_format(t->loading.distortions, t->settings.distort);
         return STATUS_OK;
     }
-    return distort_parse(t->settings.distort, &t->distortions);
+    return distort_parse(t->settings.distort, &t->loading.distortions);
 }
 
 static enum status check_fit(const struct trainer *t) {
@@ -40,12 +40,13 @@ static enum status check_fit(const struct trainer *t) {
         return status_fail(STATUS_BAD_INPUT,
                            "%s has %lld training and %lld test images; one of each is needed", data->name,
                            (long long)data->train.count, (long long)data->test.count);
-    if (strcmp(t->settings.precision, t->info.precision) != 0)
+    if (strcmp(t->settings.precision, t->machine.info.precision) != 0)
         return status_fail(
             STATUS_UNSUPPORTED,
             "--precision %s: the device %s computes in %s and nothing else; take --precision %s, "
             "or a GPU (--devices cuda:0)",
-            t->settings.precision, t->info.name, t->info.precision, t->info.precision);
+            t->settings.precision, t->machine.info.name, t->machine.info.precision,
+            t->machine.info.precision);
     return STATUS_OK;
 }
 
@@ -57,8 +58,8 @@ static enum status open_settings(struct trainer *t) {
     STATUS_TRY(choose_distortions(t));
     STATUS_TRY(check_fit(t));
     t->segments = calloc((size_t)model->parameter_count, sizeof *t->segments);
-    t->rule_segments = calloc((size_t)model->parameter_count, sizeof *t->rule_segments);
-    if (!t->segments || !t->rule_segments)
+    t->rules.segments = calloc((size_t)model->parameter_count, sizeof *t->rules.segments);
+    if (!t->segments || !t->rules.segments)
         return status_fail(STATUS_NO_MEMORY, "no memory for %d parameter tensors", model->parameter_count);
     memcpy(t->segments, model->segments, (size_t)model->parameter_count * sizeof *t->segments);
     if (!isnan(t->settings.weight_decay))
@@ -74,23 +75,20 @@ static enum status open_settings(struct trainer *t) {
 }
 
 static enum status open_all(struct trainer *t) {
-    const struct device_handle device = t->options.device;
-    STATUS_TRY(device.ops->describe(device.device, &t->info));
-    for (int i = 0; i < t->info.count; i++)
-        device_place_name(device, i, t->place_names[i], sizeof t->place_names[i]);
+    STATUS_TRY(machine_open(t->options.device, &t->machine));
     STATUS_TRY(open_settings(t));
     STATUS_TRY(resume_take_up(t));
     struct settings settings = t->settings;
     STATUS_TRY(trainer_reshape(t, &settings, t->progress.place));
-    STATUS_TRY(evaluation_open(t));
-    size_t before = t->buffer_bytes;
-    STATUS_TRY(shared_open(t, t->prepared_bytes));
-    STATUS_TRY(good_open(t));
-    t->shared_bytes = t->buffer_bytes - before;
-    if (t->rule == RULE_NO_AVERAGE) /* a resumed run under it */
+    STATUS_TRY(evaluation_open(&t->evaluation, t->options.model, &t->machine, t->options.data->test.count));
+    size_t before = t->machine.buffer_bytes;
+    STATUS_TRY(shared_open(t, t->towers->prepared_bytes));
+    STATUS_TRY(good_open(&t->good, &t->shared, &t->machine));
+    t->shared.bytes = t->machine.buffer_bytes - before;
+    if (t->rules.in_force == RULE_NO_AVERAGE) /* a resumed run under it */
         STATUS_TRY(apart_open(t));
     t->started = t->settings;
-    t->losses_due = true;
+    t->report.losses_due = true;
     return good_take(t);
 }
 
@@ -100,9 +98,9 @@ enum status trainer_open(const struct trainer_options *options, struct trainer *
         return status_fail(STATUS_NO_MEMORY, "no memory for a trainer");
     t->options = *options;
     t->nets = (struct nets){.model = options->model, .device = options->device};
-    t->evaluated = t->saved = t->resumed_from = -1;
-    t->best = -1;
-    t->average_lap = t->update_lap = NAN;
+    t->evaluation.step = t->saving.step = t->resumed.from = -1;
+    t->evaluation.best = -1;
+    t->step.average_lap = t->step.update_lap = NAN;
     enum status status = open_all(t);
     t->options.resume = NULL;
     t->options.resume_notes = NULL;
@@ -117,20 +115,20 @@ enum status trainer_open(const struct trainer_options *options, struct trainer *
 void trainer_close(struct trainer *t) {
     if (!t)
         return;
-    if (t->queued_count)
-        (void)trainer_wait(t); /* its figures come to memory that goes */
-    loader_close(t->loader);
+    if (t->queue.count)
+        (void)machine_wait(&t->machine); /* its figures come to memory that goes */
+    loader_close(t->loading.loader);
     why_close(t);
     apart_close(t);
-    evaluation_close(t);
-    good_close(t);
-    shared_close(t);
+    evaluation_close(&t->evaluation, &t->machine);
+    good_close(&t->good, &t->machine);
+    shared_close(&t->shared, &t->machine);
     towers_free(t->towers);
     nets_free(&t->nets);
-    report_close(t);
-    free(t->host_losses);
+    report_close(&t->report);
+    free(t->step.losses);
     free(t->segments);
-    free(t->rule_segments);
+    free(t->rules.segments);
     free(t);
 }
 
@@ -142,7 +140,7 @@ struct trainer_sizes trainer_sizes(const struct trainer *t) {
                               .workers = towers->workers,
                               .tower_bytes = towers->arena_bytes + towers->gradient_bytes,
                               .worker_bytes = towers->scratch_bytes,
-                              .shared_bytes = t->shared_bytes,
+                              .shared_bytes = t->shared.bytes,
                               .evaluation_bytes = t->evaluation.bytes};
     s.total_bytes = (size_t)s.towers * s.tower_bytes + (size_t)s.workers * s.worker_bytes + s.shared_bytes +
                     s.evaluation_bytes;
@@ -154,21 +152,21 @@ const struct settings *trainer_settings(const struct trainer *t) {
 }
 
 bool trainer_paused(const struct trainer *t) {
-    return t->paused;
+    return t->run.paused;
 }
 
 bool trainer_stopped(const struct trainer *t) {
-    return t->stopped;
+    return t->run.stopped;
 }
 
 /* The counters when all that is queued is done. */
 static const struct progress *last_progress(const struct trainer *t) {
-    return t->queued_count ? &t->queued[t->queued_count - 1].after : &t->progress;
+    return t->queue.count ? &t->queue.steps[t->queue.count - 1].after : &t->progress;
 }
 
 bool trainer_finished(const struct trainer *t) {
     const struct progress *p = last_progress(t);
-    return t->stopped || (t->settings.steps >= 0 && p->steps >= t->settings.steps) ||
+    return t->run.stopped || (t->settings.steps >= 0 && p->steps >= t->settings.steps) ||
            (t->settings.epochs >= 0 && p->place.epoch >= t->settings.epochs);
 }
 
@@ -187,7 +185,7 @@ void trainer_begin(struct trainer *t) {
     report_sizes(t);
     resume_report(t);
     report_state(t, "starting"); /* the first step plans and allocates: it may take a while */
-    t->starting = true;
+    t->report.starting = true;
 }
 
 /* A value was not finite: say so, go back, pause. */
@@ -208,9 +206,10 @@ static enum status do_what_is_due(struct trainer *t) {
         enum status status = trainer_evaluate(t, false);
         if (status != STATUS_OK && status != STATUS_INTERRUPTED)
             return status;
-        best = status == STATUS_OK && t->precision > t->best && t->rule == RULE_RIGHT;
+        best = status == STATUS_OK && t->evaluation.precision > t->evaluation.best &&
+               t->rules.in_force == RULE_RIGHT;
         if (best)
-            t->best = t->precision;
+            t->evaluation.best = t->evaluation.precision;
     }
     if (s->checkpoint_every > 0 && (best || step % s->checkpoint_every == 0))
         (void)trainer_save(t);
@@ -219,27 +218,28 @@ static enum status do_what_is_due(struct trainer *t) {
 
 /* Whether the next step is recorded. */
 static bool records(const struct trainer *t, enum step_phase until) {
-    return recorded_by_count(trainer_steps(t) + 1, t->planned, t->settings.record_every) || t->single > 0 ||
-           t->record_next || t->why || until < STEP_PHASES;
+    return recorded_by_count(trainer_steps(t) + 1, t->planned, t->settings.record_every) ||
+           t->run.single > 0 || t->report.record_next || t->why || until < STEP_PHASES;
 }
 
 /* What follows a whole step: its events, the last good state, the pause after single steps, what is due. */
 static enum status after_step(struct trainer *t) {
     int64_t step = t->progress.steps;
-    t->record_next = false;
-    if (t->starting)
+    t->report.record_next = false;
+    if (t->report.starting)
         report_state(t, "training");
-    report_step(t, t->step_recorded);
-    t->step_kept_back = !t->step_recorded;
-    if (t->losses_due && !t->why)
+    report_step(t, t->step.recorded);
+    t->step.kept_back = !t->step.recorded;
+    if (t->report.losses_due && !t->why)
         report_losses(t, step);
-    t->losses_due = false;
-    if (t->result.layers)
+    t->report.losses_due = false;
+    if (t->step.result.layers)
         report_layers(t);
-    if (step % GOOD_EVERY == 0 && t->rule == RULE_RIGHT && running_good(&t->running, t->result.loss))
+    if (step % GOOD_EVERY == 0 && t->rules.in_force == RULE_RIGHT &&
+        running_good(&t->running, t->step.result.loss))
         STATUS_TRY(good_take(t));
-    if (t->single > 0 && --t->single == 0) {
-        t->paused = true;
+    if (t->run.single > 0 && --t->run.single == 0) {
+        t->run.paused = true;
         report_state(t, "paused");
     }
     return do_what_is_due(t);
@@ -254,12 +254,12 @@ static bool told_at_once(const struct trainer *t) {
     return layers_by_count(step) || step % GOOD_EVERY == 0 ||
            (s->eval_every > 0 && step % s->eval_every == 0) ||
            (s->checkpoint_every > 0 && step % s->checkpoint_every == 0) ||
-           (t->single > 0 && t->single <= t->queued_count) || trainer_finished(t);
+           (t->run.single > 0 && t->run.single <= t->queue.count) || trainer_finished(t);
 }
 
 /* Until no more than `most` are queued, or the run went back. */
 static enum status settle(struct trainer *t, int most) {
-    while (t->queued_count > most) {
+    while (t->queue.count > most) {
         enum status status = step_settle(t);
         if (status == STATUS_NON_FINITE)
             return handle_fault(t);
@@ -278,11 +278,11 @@ enum status trainer_settle(struct trainer *t) {
  * shards. */
 static enum status advance_queued(struct trainer *t) {
     int64_t steps = trainer_steps(t);
-    if (t->queued_count && step_images(t) != t->queued[t->queued_count - 1].result.images)
+    if (t->queue.count && step_images(t) != t->queue.steps[t->queue.count - 1].result.images)
         STATUS_TRY(settle(t, 0));
     if (trainer_steps(t) < steps) /* it went back */
         return STATUS_OK;
-    t->step_recorded = records(t, STEP_PHASES);
+    t->step.recorded = records(t, STEP_PHASES);
     STATUS_TRY(step_queue(t));
     return settle(t, told_at_once(t) ? 0 : 1);
 }
@@ -292,11 +292,11 @@ static enum status advance(struct trainer *t, enum step_phase until) {
         return advance_queued(t);
     STATUS_TRY(settle(t, 0));
     int64_t step = t->progress.steps + 1;
-    if (t->phase == PHASE_LOAD)
-        t->step_recorded = records(t, until);
-    bool losses_due = t->phase <= PHASE_LOSSES;
+    if (t->step.phase == PHASE_LOAD)
+        t->step.recorded = records(t, until);
+    bool losses_due = t->step.phase <= PHASE_LOSSES;
     do {
-        enum step_phase phase = t->phase;
+        enum step_phase phase = t->step.phase;
         enum status status = step_run(t, t->why ? phase + 1 : until);
         if (status == STATUS_NON_FINITE)
             return handle_fault(t);
@@ -309,8 +309,8 @@ static enum status advance(struct trainer *t, enum step_phase until) {
         /* A step that is not walked tells them with the rest, so that what is seen of it is of one step. */
         if (t->why && losses_due && phase == (until < STEP_PHASES ? PHASE_LOSSES : PHASE_AVERAGE))
             report_losses(t, step);
-    } while (t->phase != PHASE_LOAD && t->phase < until);
-    return t->phase == PHASE_LOAD ? after_step(t) : STATUS_OK;
+    } while (t->step.phase != PHASE_LOAD && t->step.phase < until);
+    return t->step.phase == PHASE_LOAD ? after_step(t) : STATUS_OK;
 }
 
 enum status trainer_advance(struct trainer *t, enum step_phase until) {
@@ -326,14 +326,15 @@ void trainer_halt(struct trainer *t, const char *text) {
     (void)trainer_settle(t);
     snprintf(t->fault.text, sizeof t->fault.text, "%s", text);
     report_alarm(t, "error", t->progress.steps, -1, NULL, text);
-    t->single = 0;
-    t->paused = true;
+    t->run.single = 0;
+    t->run.paused = true;
     report_state(t, "paused");
 }
 
 enum status trainer_finish(struct trainer *t) {
     enum status status = trainer_settle(t);
-    if (status == STATUS_OK && !t->lost && t->settings.eval_every > 0 && t->evaluated != t->progress.steps)
+    if (status == STATUS_OK && !t->run.lost && t->settings.eval_every > 0 &&
+        t->evaluation.step != t->progress.steps)
         status = trainer_evaluate(t, false);
     return status == STATUS_OK || status == STATUS_INTERRUPTED ? trainer_save(t) : status;
 }
@@ -341,7 +342,7 @@ enum status trainer_finish(struct trainer *t) {
 enum status trainer_end(struct trainer *t, const char *reason, const char *text) {
     (void)trainer_settle(t); /* the last steps' events come before the end's */
     enum status status = !strcmp(reason, "done") ? trainer_finish(t)
-                         : t->discard            ? STATUS_OK
+                         : t->run.discard        ? STATUS_OK
                                                  : trainer_save(t);
     report_state(t, "ended");
     struct event event = event_new(EVENT_RUN_END);

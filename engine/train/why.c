@@ -28,9 +28,9 @@ static enum status allocate(struct trainer *t, struct why *w) {
         w->plain[i] = t->segments[i];
         w->plain[i].weight_decay = 0;
     }
-    STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &w->right));
-    STATUS_TRY(buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &w->other));
-    return buffer_new(t, t->shared.flat_bytes, PLACE_SHARED, &w->difference);
+    STATUS_TRY(machine_buffer_new(&t->machine, t->shared.flat_bytes, PLACE_SHARED, &w->right));
+    STATUS_TRY(machine_buffer_new(&t->machine, t->shared.flat_bytes, PLACE_SHARED, &w->other));
+    return machine_buffer_new(&t->machine, t->shared.flat_bytes, PLACE_SHARED, &w->difference);
 }
 
 enum status why_open(struct trainer *t, char *words, size_t size) {
@@ -47,10 +47,10 @@ enum status why_open(struct trainer *t, char *words, size_t size) {
         }
     }
     struct why *w = t->why;
-    int batch = (int)t->loader_batch;
+    int batch = (int)t->loading.full;
     if (w->proof.images != batch) {
-        proof_close(t, &w->proof);
-        status = proof_open(t, batch, &w->proof);
+        proof_close(&w->proof, &t->machine);
+        status = proof_open(&w->proof, t->options.model, &t->machine, t->shared.prepared.bytes, batch);
     }
     w->refused = status != STATUS_OK;
     char bytes[32];
@@ -66,10 +66,10 @@ void why_close(struct trainer *t) {
     struct why *w = t->why;
     if (!w)
         return;
-    proof_close(t, &w->proof);
-    buffer_free(t, &w->right);
-    buffer_free(t, &w->other);
-    buffer_free(t, &w->difference);
+    proof_close(&w->proof, &t->machine);
+    machine_buffer_free(&t->machine, &w->right);
+    machine_buffer_free(&t->machine, &w->other);
+    machine_buffer_free(&t->machine, &w->difference);
     free(w->plain);
     free(w->dots);
     free(w);
@@ -97,8 +97,8 @@ static enum status combine_by(struct trainer *t, enum rule rule, struct span out
         .dots = dots,
         .average_norm2 = norm2,
     };
-    STATUS_TRY(t->options.device.ops->combine(t->options.device.device, &args));
-    return trainer_wait(t);
+    STATUS_TRY(t->machine.device.ops->combine(t->machine.device.device, &args));
+    return machine_wait(&t->machine);
 }
 
 /* difference = right * scales[0] - other * scales[1]; its squared norm, and right . difference in *dot. */
@@ -120,9 +120,9 @@ static enum status subtract(struct trainer *t, const double scales[2], double *n
         .dots = dots,
         .average_norm2 = norm2,
     };
-    STATUS_TRY(t->options.device.ops->combine(t->options.device.device, &args));
+    STATUS_TRY(t->machine.device.ops->combine(t->machine.device.device, &args));
     *dot = dots[0];
-    return trainer_wait(t);
+    return machine_wait(&t->machine);
 }
 
 /* ---- alternatives */
@@ -146,8 +146,8 @@ static enum status alternative(struct trainer *t, enum rule rule, double right_n
     STATUS_TRY(combine_by(t, rule, t->why->other, &norm2, NULL));
     STATUS_TRY(subtract(t, (const double[]){1, 1}, &difference2, &dot));
     double right = sqrt(right_norm2), norm = sqrt(norm2);
-    double right_scale = step_clip_scale(t, right, true);
-    double scale = step_clip_scale(t, norm, rule_clips_after(rule));
+    double right_scale = clip_scale(t->settings.clip_norm, right);
+    double scale = rule_clips_after(rule) ? clip_scale(t->settings.clip_norm, norm) : 1;
     *out = (struct event_alternative){
         .name = rule_name(rule),
         .printed_loss = rule_printed(rule, &step),
@@ -165,12 +165,13 @@ static enum status alternative(struct trainer *t, enum rule rule, double right_n
 
 static enum status prove(struct trainer *t, double right_norm2, struct event_why *e) {
     struct why *w = t->why;
-    if (w->refused || t->apart) /* towers with parameters of their own have nothing to be equal to */
+    if (w->refused || t->rules.apart) /* towers with parameters of their own have nothing to be equal to */
         return STATUS_OK;
-    int images = (int)t->result.images;
+    int images = (int)t->step.result.images;
     if (w->proof.images != images) { /* the short end of an epoch, or another batch since */
-        proof_close(t, &w->proof);
-        enum status status = proof_open(t, images, &w->proof);
+        proof_close(&w->proof, &t->machine);
+        enum status status =
+            proof_open(&w->proof, t->options.model, &t->machine, t->shared.prepared.bytes, images);
         if (status != STATUS_OK) {
             w->refused = true;
             report_alarm(t, "warning", t->progress.steps + 1, -1, NULL, status_text());
@@ -190,25 +191,25 @@ static enum status prove(struct trainer *t, double right_norm2, struct event_why
         .norms2 = &own,
         .average_norm2 = &norm2,
     };
-    STATUS_TRY(t->options.device.ops->combine(t->options.device.device, &args));
-    STATUS_TRY(trainer_wait(t));
+    STATUS_TRY(t->machine.device.ops->combine(t->machine.device.device, &args));
+    STATUS_TRY(machine_wait(&t->machine));
     STATUS_TRY(subtract(t, (const double[]){1, 1}, &difference2, &dot));
-    double loss = cross_entropy + t->result.weight_decay;
-    double towers = t->result.cross_entropy + t->result.weight_decay;
+    double loss = cross_entropy + t->step.result.weight_decay;
+    double towers = t->step.result.cross_entropy + t->step.result.weight_decay;
     e->proof_loss = loss;
     e->proof_loss_difference = loss != 0 ? fabs(towers - loss) / fabs(loss) : fabs(towers);
     e->proof_gradient_difference = norm2 > 0 ? sqrt(difference2 / norm2) : wire_unknown();
     e->proof_bytes = (int64_t)w->proof.bytes;
     /* Both updates start from the same parameters and slots, so they differ by lr times the difference of the
      * (clipped) gradients; the norm of the parameters stands for that of the updated ones. */
-    const double scales[2] = {step_clip_scale(t, sqrt(right_norm2), true),
-                              step_clip_scale(t, sqrt(norm2), true)};
+    const double scales[2] = {clip_scale(t->settings.clip_norm, sqrt(right_norm2)),
+                              clip_scale(t->settings.clip_norm, sqrt(norm2))};
     STATUS_TRY(subtract(t, scales, &difference2, &dot));
     double parameters2 = 0;
     for (int i = 0; i < t->options.model->parameter_count; i++)
         parameters2 += t->shared.norms2[i];
     e->proof_parameter_difference =
-        parameters2 > 0 ? t->result.lr * sqrt(difference2 / parameters2) : wire_unknown();
+        parameters2 > 0 ? t->step.result.lr * sqrt(difference2 / parameters2) : wire_unknown();
     return STATUS_OK;
 }
 
@@ -230,8 +231,8 @@ static enum status make_dots(struct trainer *t) {
  */
 static void fill_towers(struct trainer *t, struct event_why *e) {
     struct why *w = t->why;
-    e->images = t->result.images;
-    e->lr = t->result.lr;
+    e->images = t->step.result.images;
+    e->lr = t->step.result.lr;
     e->momentum = t->settings.momentum;
     e->clip_norm = t->settings.clip_norm;
     e->ema = t->settings.ema;

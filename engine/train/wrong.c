@@ -7,16 +7,16 @@ struct rule_step rule_step_of(const struct trainer *t) {
         .shares = t->towers->weights,
         .losses = t->towers->losses,
         .norms2 = t->towers->norms2,
-        .cross_entropy = t->result.cross_entropy,
-        .weight_decay = t->result.weight_decay,
+        .cross_entropy = t->step.result.cross_entropy,
+        .weight_decay = t->step.result.weight_decay,
         .clip_norm = t->settings.clip_norm,
     };
 }
 
 void rule_losses(struct trainer *t) {
     struct rule_step step = rule_step_of(t);
-    t->result.loss = rule_printed(t->rule, &step);
-    if (t->rule != RULE_UNSCOPED)
+    t->step.result.loss = rule_printed(t->rules.in_force, &step);
+    if (t->rules.in_force != RULE_UNSCOPED)
         return;
     double sum = 0; /* the collection as it stands when tower k has added its terms */
     for (int k = 0; k < t->towers->count; k++)
@@ -26,43 +26,43 @@ void rule_losses(struct trainer *t) {
 
 const struct segment *rule_segments(struct trainer *t, double decay) {
     for (int i = 0; i < t->options.model->parameter_count; i++) {
-        t->rule_segments[i] = t->segments[i];
-        t->rule_segments[i].weight_decay *= decay;
+        t->rules.segments[i] = t->segments[i];
+        t->rules.segments[i].weight_decay *= decay;
     }
-    return t->rule_segments;
+    return t->rules.segments;
 }
 
 enum status rule_average(struct trainer *t, const struct combine_args *right) {
     double decay;
     struct rule_step step = rule_step_of(t);
-    rule_weights(t->rule, &step, t->towers->rule_weights, &decay);
+    rule_weights(t->rules.in_force, &step, t->towers->rule_weights, &decay);
     struct combine_args args = *right;
     args.weights = t->towers->rule_weights;
     args.segments = rule_segments(t, decay);
     args.norms2 = t->towers->rule_norms2; /* the towers' own norms stay those of their totals */
-    return t->options.device.ops->combine(t->options.device.device, &args);
+    return t->machine.device.ops->combine(t->machine.device.device, &args);
 }
 
 enum status rule_apply(struct trainer *t, enum rule rule) {
-    if (t->rule == RULE_RIGHT) /* from one wrong rule to another: what was good is what came before both */
+    if (t->rules.in_force ==
+        RULE_RIGHT) /* from one wrong rule to another: what was good is what came before both */
         STATUS_TRY(good_take(t));
     if (rule == RULE_NO_AVERAGE) {
         enum status status = apart_open(t);
-        if (status != STATUS_OK && t->rule == RULE_NO_AVERAGE) { /* what they had of their own is gone */
-            STATUS_TRY(rule_restore(t));
+        if (status != STATUS_OK &&
+            t->rules.in_force == RULE_NO_AVERAGE) { /* what they had of their own is gone */
+            rule_restore(t);
             return status_prefix(status, "the towers average again: ");
         }
         STATUS_TRY(status);
     } else {
         apart_close(t);
     }
-    t->rule = rule;
-    t->rule_since = t->progress.steps;
+    t->rules.in_force = rule;
     return STATUS_OK;
 }
 
-enum status rule_restore(struct trainer *t) {
-    t->rule = RULE_RIGHT;
+void rule_restore(struct trainer *t) {
+    t->rules.in_force = RULE_RIGHT;
     apart_close(t);
-    return STATUS_OK;
 }
