@@ -228,7 +228,7 @@ static enum status parse_pool(struct parser *p) {
 
 static enum status parse_lrn(struct parser *p) {
     struct op_lrn lrn = {.radius = 0, .bias = 1};
-    STATUS_TRY(get_whole(p, "radius", 0, CHANNELS_MAX, REQUIRED, &lrn.radius));
+    STATUS_TRY(get_whole(p, "radius", 0, KERNEL_MAX, REQUIRED, &lrn.radius));
     STATUS_TRY(get_real(p, "bias", POSITIVE, true, &lrn.bias, NULL));
     STATUS_TRY(get_real(p, "alpha", NOT_NEGATIVE, true, &lrn.alpha, NULL));
     STATUS_TRY(get_real(p, "beta", NOT_NEGATIVE, true, &lrn.beta, NULL));

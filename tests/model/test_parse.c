@@ -245,6 +245,8 @@ static const struct fault {
     {CONV("kernel=3\nchannels=8\ndeviation=0.1\nweight_decay=-1\n"), 9, "weight_decay = -1"},
     {HEAD "[n]\ntype=lrn\nradius=4\nalpha=1\n" TAIL, 4, "[n] needs bias"},
     {HEAD "[n]\ntype=lrn\nradius=-1\nbias=1\nalpha=1\nbeta=1\n" TAIL, 6, "radius = -1"},
+    {HEAD "[n]\ntype=lrn\nradius=1000000\nbias=1\nalpha=1\nbeta=1\n" TAIL, 6,
+     "radius = 1000000: expected a whole number from 0 to 63"},
     {HEAD "[n]\ntype=lrn\nradius=1\nbias=0\nalpha=1\nbeta=1\n" TAIL, 7, "bias = 0"},
     {HEAD "[out]\ntype=dense\nunits=many\ndeviation=1\n", 6, "units = many"},
     /* shapes */
