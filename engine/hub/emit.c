@@ -26,10 +26,19 @@ static void copy_text(char *out, size_t size, const char *text) {
     snprintf(out, size, "%s", text ? text : "");
 }
 
+/* Where the run stands may be one that a rewind goes back to. */
+static void keep_good(struct hub_summary *summary) {
+    summary->good_step = summary->step;
+    summary->good_loss = summary->loss;
+}
+
 static void summarise(struct hub_summary *summary, const struct event *event) {
     const char *rule;
-    if (event_rule(event, &rule))
+    if (event_rule(event, &rule)) {
+        if (*rule && !summary->applied[0])
+            keep_good(summary);
         copy_text(summary->applied, sizeof summary->applied, rule);
+    }
     switch (event->kind) {
     case EVENT_RUN_START:
         summary->planned = event->run_start.steps;
@@ -43,6 +52,8 @@ static void summarise(struct hub_summary *summary, const struct event *event) {
         summary->lr = event->step.lr;
         summary->images_per_second = event->step.images_per_second;
         summary->towers = event->step.tower_count;
+        if (event->step.step % GOOD_EVERY == 0 && !event->step.applied)
+            keep_good(summary);
         break;
     case EVENT_TOWERS:
         summary->towers = event->towers.to;
@@ -53,6 +64,7 @@ static void summarise(struct hub_summary *summary, const struct event *event) {
         break;
     case EVENT_REWIND:
         summary->step = event->rewind.to;
+        summary->loss = summary->step == summary->good_step ? summary->good_loss : wire_unknown();
         break;
     case EVENT_STATE:
         copy_text(summary->state, sizeof summary->state, event->state.state);

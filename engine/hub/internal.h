@@ -19,6 +19,8 @@ struct hub_summary {
     char state[16], applied[32];
     int64_t step, planned, towers;
     double loss, images_per_second, lr;
+    int64_t good_step; /* the newest that a rewind may go back to, and its loss */
+    double good_loss;
 };
 
 struct hub {

@@ -131,8 +131,9 @@ static void status_words(const struct hub *hub, const struct hub_summary *s, cha
         n += snprintf(out + n, size - (size_t)n, ", %" PRId64 " tower%s", s->towers,
                       s->towers == 1 ? "" : "s");
     if (!wire_is_unknown(s->loss) && n > 0 && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, ", loss %s, lr %g, %.0f images/s", text_loss(s->loss, loss),
-                      s->lr, s->images_per_second);
+        n += snprintf(out + n, size - (size_t)n, ", loss %s", text_loss(s->loss, loss));
+    if (!wire_is_unknown(s->images_per_second) && n > 0 && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ", lr %g, %.0f images/s", s->lr, s->images_per_second);
     if (s->applied[0] && n > 0 && (size_t)n < size)
         snprintf(out + n, size - (size_t)n, ", under the wrong rule %s", s->applied);
 }
@@ -150,8 +151,9 @@ static void status_json(const struct hub *hub, const struct hub_summary *s, char
             json_object_set_new(object, "steps", json_integer(s->planned));
         if (s->towers != WIRE_UNKNOWN_INT)
             json_object_set_new(object, "towers", json_integer(s->towers));
-        if (!wire_is_unknown(s->loss)) {
+        if (!wire_is_unknown(s->loss))
             json_object_set_new(object, "loss", real(s->loss));
+        if (!wire_is_unknown(s->images_per_second)) {
             json_object_set_new(object, "lr", real(s->lr));
             json_object_set_new(object, "images_per_second", real(s->images_per_second));
         }

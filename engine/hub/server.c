@@ -458,6 +458,8 @@ enum status hub_open(const struct hub_options *options, struct hub **out) {
                                         .planned = WIRE_UNKNOWN_INT,
                                         .towers = WIRE_UNKNOWN_INT,
                                         .loss = wire_unknown(),
+                                        .good_step = WIRE_UNKNOWN_INT,
+                                        .good_loss = wire_unknown(),
                                         .lr = wire_unknown(),
                                         .images_per_second = wire_unknown()};
     enum status status = STATUS_OK;

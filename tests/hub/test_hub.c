@@ -12,6 +12,7 @@
 #include "engine/base/clock.h"
 #include "engine/wire/record.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/events.h"
 #include "tests/support/hub_run.h"
 
 static struct hub_run h;
@@ -78,6 +79,37 @@ static void steps_soon_after_others_are_not_left_lying(void **context) {
     assert_true(hub_flush(h.hub)); /* whoever waits wakes it */
     TAKE_UNTIL(&w, w.last_seq == 6);
     client_close(w.client);
+}
+
+static void go_back(int64_t from, int64_t to) {
+    struct event event = event_new(EVENT_REWIND);
+    event.rewind.step = from;
+    event.rewind.to = to;
+    hub_emit(h.hub, &event, true);
+}
+
+/* A loss of a step that was taken back is not said to be that of the step gone back to. */
+static void a_rewind_takes_the_loss_back_too(void **context) {
+    (void)context;
+    char before[200];
+    hub_run_steps(&h, 1, GOOD_EVERY, true);
+    snprintf(before, sizeof before, "%s", hub_run_status(&h));
+    assert_non_null(strstr(before, "step 100,"));
+    assert_non_null(strstr(before, "loss "));
+    struct arena arena = {0};
+    struct event bad = events_step(0, GOOD_EVERY + 1, 2, &arena);
+    bad.step.loss = 5e15;
+    hub_emit(h.hub, &bad, true);
+    assert_non_null(strstr(hub_run_status(&h), "loss 5.0000e+15"));
+    go_back(GOOD_EVERY + 1, GOOD_EVERY);
+    assert_string_equal(hub_run_status(&h), before);
+    /* to a step whose loss was not kept: it is left out */
+    hub_emit(h.hub, &bad, true);
+    go_back(GOOD_EVERY + 1, 7);
+    assert_non_null(strstr(hub_run_status(&h), "step 7,"));
+    assert_non_null(strstr(hub_run_status(&h), " lr "));
+    assert_null(strstr(hub_run_status(&h), "loss"));
+    arena_free(&arena);
 }
 
 static void a_slow_reader_gets_a_gap_and_loses_nothing(void **context) {
@@ -271,6 +303,7 @@ int main(void) {
         TEST(everybody_gets_the_whole_stream),
         TEST(live_steps_are_ten_a_second_at_most),
         TEST(steps_soon_after_others_are_not_left_lying),
+        TEST(a_rewind_takes_the_loss_back_too),
         TEST(a_slow_reader_gets_a_gap_and_loses_nothing),
         TEST(the_socket_is_made_again),
         TEST(an_orderly_end_and_a_crash_are_told_apart),
