@@ -32,34 +32,45 @@ void resume_note(struct resume *resume, const char *format, ...) {
     va_end(arguments);
 }
 
-/* The step that the record of a run says was saved last; -1: it says nothing of that. */
-static int64_t last_saved(const struct run_folder *folder) {
-    static const char word[] = "\"event\":\"checkpoint\"";
+/* Whether a line begins as an event of this kind does. */
+static bool is_kind(const char *line, size_t length, const char *word) {
+    return memmem(line, length < 64 ? length : 64, word, strlen(word)) != NULL;
+}
+
+/* What the record of a run says of it: of its newest start, and the step that was saved last. */
+static struct resume_record read_record(const struct run_folder *folder) {
+    struct resume_record out = {.saved = -1, .seed = WIRE_UNKNOWN_INT, .train = WIRE_UNKNOWN_INT};
     struct record_reader *reader;
     struct arena arena = {0};
     struct event event;
     const char *line;
     size_t length;
-    int64_t step = -1;
     if (record_reader_open(folder->path, 0, &reader) != STATUS_OK)
-        return -1;
+        return out;
     while (record_next_line(reader, -1, &line, &length) == STATUS_OK) {
-        if (!memmem(line, length < 64 ? length : 64, word, sizeof word - 1) ||
-            event_decode(line, length, &arena, &event) != STATUS_OK || event.kind != EVENT_CHECKPOINT)
+        if ((!is_kind(line, length, "\"event\":\"checkpoint\"") &&
+             !is_kind(line, length, "\"event\":\"run_start\"")) ||
+            event_decode(line, length, &arena, &event) != STATUS_OK)
             continue;
-        step = event.checkpoint.step;
+        if (event.kind == EVENT_CHECKPOINT)
+            out.saved = event.checkpoint.step;
+        if (event.kind == EVENT_RUN_START) {
+            out.seed = event.run_start.seed;
+            out.train = event.run_start.data_train;
+            snprintf(out.model, sizeof out.model, "%s", event.run_start.model ? event.run_start.model : "");
+        }
         arena_reset(&arena);
     }
     arena_free(&arena);
     record_reader_close(reader);
-    return step;
+    return out;
 }
 
 /* No checkpoint: a run that ended before its first one begins again; one whose checkpoints are gone does not
  * do so by itself. */
 static enum status without_checkpoint(const struct run_folder *folder, const char *checkpoints,
                                       struct resume *out) {
-    int64_t saved = last_saved(folder);
+    int64_t saved = out->record.saved;
     *out->checkpoint = 0;
     if (saved >= 0 && !out->begin_again)
         return status_fail(
@@ -86,6 +97,19 @@ static enum status check_name(const struct resume *resume) {
         resume->checkpoint, step, (long long)resume->about.step);
 }
 
+/* What stays the same as long as a run lasts: a file that says otherwise was put here from another one. */
+static enum status check_run(const struct resume *resume) {
+    const struct resume_record *record = &resume->record;
+    const struct checkpoint_about *about = &resume->about;
+    if (*record->model && strcmp(record->model, about->model) != 0)
+        return status_fail(STATUS_BAD_INPUT, "%s is of another run: its model is %s, this run's %s",
+                           resume->checkpoint, about->model, record->model);
+    if (record->seed != WIRE_UNKNOWN_INT && about->settings.seed >= 0 && record->seed != about->settings.seed)
+        return status_fail(STATUS_BAD_INPUT, "%s is of another run: its seed is %lld, this run's %lld",
+                           resume->checkpoint, (long long)about->settings.seed, (long long)record->seed);
+    return STATUS_OK;
+}
+
 static enum status with_checkpoint(const struct run_folder *folder, struct resume *out) {
     if (out->begin_again)
         return status_fail(
@@ -98,12 +122,14 @@ static enum status with_checkpoint(const struct run_folder *folder, struct resum
         status = check_name(out);
     else if (status == STATUS_NOT_FOUND) /* though its name is there */
         status = status_fail(STATUS_BAD_INPUT, "%s is a broken link", out->checkpoint);
+    if (status == STATUS_OK)
+        status = check_run(out);
     if (status == STATUS_BAD_INPUT)
         return status_fail(status, "%s; move it away to go on from the checkpoint before it", status_text());
     STATUS_TRY(status);
     out->settings = out->about.settings;
     out->has_config = true;
-    int64_t saved = last_saved(folder);
+    int64_t saved = out->record.saved;
     if (saved > out->about.step)
         resume_note(
             out, "its record says that step %lld was saved last, and the newest checkpoint is of step %lld",
@@ -116,6 +142,7 @@ enum status resume_find(const struct run_folder *folder, const struct settings *
     char checkpoints[PATH_MAX + 16];
     resume_checkpoints(folder, checkpoints, sizeof checkpoints);
     settings_clear(&out->settings);
+    out->record = read_record(folder);
     enum status status = checkpoint_newest(checkpoints, out->checkpoint, sizeof out->checkpoint);
     if (status == STATUS_NOT_FOUND)
         STATUS_TRY(without_checkpoint(folder, checkpoints, out));

@@ -100,6 +100,17 @@ static enum status open_model(const char *name, struct resume *resume, struct mo
     return resume->only_values ? STATUS_OK : compare_model(*out, name, ends, resume);
 }
 
+/* The number of training images stays the same as long as a run lasts. */
+static enum status check_images(const struct resume *resume, const struct snapshot *from) {
+    if (resume->only_values || resume->record.train == WIRE_UNKNOWN_INT ||
+        resume->record.train == from->epoch_images)
+        return STATUS_OK;
+    return status_fail(STATUS_BAD_INPUT,
+                       "%s is of another run: its data have %lld training images, this run's %lld; move it "
+                       "away to go on from the checkpoint before it",
+                       resume->checkpoint, (long long)from->epoch_images, (long long)resume->record.train);
+}
+
 static enum status open_all(const struct trainer_options *options, struct resume *resume, struct session *s) {
     const struct settings *settings = &options->settings;
     const char *model = *settings->model ? settings->model : settings_find("model")->fallback;
@@ -111,6 +122,7 @@ static enum status open_all(const struct trainer_options *options, struct resume
     struct trainer_options complete = *options;
     if (resume && *resume->checkpoint) {
         STATUS_TRY(checkpoint_read(resume->checkpoint, s->model, &s->from));
+        STATUS_TRY(check_images(resume, &s->from.snapshot));
         /* of a checkpoint that was saved before paths were kept whole */
         STATUS_TRY(keep_paths(&s->from.snapshot.settings));
         complete.resume = &s->from.snapshot;

@@ -262,7 +262,8 @@ static enum status check_sum(struct reader *r, const struct safetensors_tensor *
         return STATUS_OK;
     return status_fail(STATUS_BAD_INPUT,
                        "%s: the tensor %s is not as it was saved (its sum is %08x; %08x is expected): the "
-                       "file is damaged",
+                       "file is damaged; a run goes on from the checkpoint before it when this one is moved "
+                       "away",
                        r->file.path, expected->name, (unsigned)found, saved);
 }
 

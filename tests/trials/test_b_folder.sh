@@ -52,10 +52,25 @@ again # as a disk leaves it that lost power: the length is right, the rest is ze
 size=$(stat -c %s "$(step 6)")
 truncate -s $((size / 2)) "$(step 6)"
 truncate -s "$size" "$(step 6)"
-refuse 'zeros in its second half' step-00000006.safetensors 'softmax_linear/weights' 'not as it was saved' damaged
+refuse 'zeros in its second half' step-00000006.safetensors 'softmax_linear/weights' 'not as it was saved' damaged 'moved away'
 again
 poke "$(step 6)" $((size - 100)) '\x01\x02'
 refuse 'two bytes changed' step-00000006.safetensors 'not as it was saved'
+
+# what a run keeps as long as it lasts tells a file of another run
+other() { # WHAT WORD OPTION...
+    rm -rf elsewhere
+    train elsewhere "${@:3}" --batch 32 --eval-every 0 --checkpoint-every 0 --steps 7 || fail "$1, the other run: $(cat err)"
+    again
+    cp elsewhere/r/checkpoints/step-00000007.safetensors runs/r/checkpoints/
+    refuse "$1" step-00000007.safetensors 'of another run' "$2" 'move it away'
+}
+other 'of another seed' 'its seed is 9' --data some --model softmax --seed 9
+other 'of another model' 'its model is mlp' --data some --model mlp
+"$TOWERSCOPE" data make more --images 120 >out 2>&1 || fail "data make: $(cat out)"
+other 'of other data' '120 training images' --data more --model softmax
+rm "$(step 7)"
+train runs --resume --steps 8 && grep -q 'goes on after step 6' out || fail "another run's moved away: $(cat out err)"
 
 again
 cd runs/r/checkpoints || exit 1
