@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "engine/base/clock.h"
-#include "engine/base/hash.h"
+#include "tui/beat.h"
 #include "tui/cost.h"
 #include "tui/format.h"
 #include "tui/paint.h"
@@ -20,7 +20,7 @@ static const double FOLD_SECONDS = 0.02;
 static const double SLOW_FRAME = 0.5, QUIET_INTERVAL = 1;
 /* How long a stop that is under way is waited for on leaving. */
 static const double STOP_SECONDS = 1;
-enum { LATE_FRAMES = 3, CALM_FRAMES = 8, FEW_CONSOLES = 4 };
+enum { LATE_FRAMES = 3, CALM_FRAMES = 8 };
 
 struct console {
     struct feed *feed;
@@ -28,9 +28,10 @@ struct console {
     struct canvas *canvas;
     struct painter painter;
     double drawn_at, again_at; /* the last frame, and when the same state will look different */
-    double beat;               /* of the interval between frames, see own_beat() */
-    bool dirty, answer_key;    /* something new; a key waits for its answer on the screen */
-    bool more;                 /* the feed has more to fold */
+    double beat;               /* its own, see tui/beat.h */
+    int processors;
+    bool dirty, answer_key; /* something new; a key waits for its answer on the screen */
+    bool more;              /* the feed has more to fold */
     bool leave, gone;
     int late, calm;
     bool quiet;
@@ -160,23 +161,18 @@ static void take_keys(struct console *console, double now) {
     }
 }
 
-/* 1 to 1.1, each process another: consoles that were opened together don't draw all at once, which would hold
- * up a step on the same machine, but soon one after the other. */
-static double own_beat(void) {
-    return 1 + 0.1 * (double)(hash_step(0, (uint64_t)getpid()) >> 32) / 4294967296.0;
-}
-
-/* All consoles of a run are on its engine's machine, and what they draw with is taken from training: a few
- * draw as often as they are set to, more of them share as many frames. */
-static double crowd(const struct run_state *state) {
+/* Consoles on the run, this one among them; 1 where nobody says. */
+static double consoles_of(const struct run_state *state) {
+    const struct event_control *control = &state->control.control;
     bool known = state->control.kind == EVENT_CONTROL && !state->ended && !state->crashed;
-    return known ? fmax(1, (double)(state->control.control.watchers + 1) / FEW_CONSOLES) : 1;
+    return known ? (double)control->watchers + (control->holder_user != NULL) : 1;
 }
 
 /* Seconds between two frames that nobody asked for by a key. */
 static double frame_interval(const struct console *console) {
+    double set = app_preferences(console->app)->plot_interval;
     double interval =
-        app_preferences(console->app)->plot_interval * console->beat * crowd(console->feed->state);
+        console->beat * beat_interval(set, consoles_of(console->feed->state), console->processors);
     return console->quiet ? fmax(interval, QUIET_INTERVAL) : interval;
 }
 
@@ -294,7 +290,8 @@ static void say_farewell(const struct console *console, struct console_farewell 
 
 enum status console_run(struct feed *feed, const struct app_options *options,
                         struct console_farewell *farewell) {
-    struct console console = {.feed = feed, .answer_key = true, .beat = own_beat()};
+    struct console console = {
+        .feed = feed, .answer_key = true, .beat = beat_own(getpid()), .processors = beat_processors()};
     memset(farewell, 0, sizeof *farewell);
     STATUS_TRY(term_check());
     console.app = app_new(options);
