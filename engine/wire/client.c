@@ -18,11 +18,12 @@
 
 enum { UNSENT = 4 * WIRE_COMMAND_MAX };
 
-static const double RETRY_SECONDS = 0.2, LOOK_AGAIN_SECONDS = 1, ANSWER_SECONDS = 2;
+static const double RETRY_SECONDS = 0.2, LOOK_AGAIN_SECONDS = 1, ANSWER_SECONDS = 2, FOLLOW_SECONDS = 5;
 
 struct client {
     struct live_run run;
     int folder; /* descriptor of its folder, which may be moved; -1: none */
+    double followed_at;
     struct client_options options;
     char terminal[64];
     enum client_state state;
@@ -63,6 +64,7 @@ static const char *find_terminal(char *out, size_t size) {
 static void follow(struct client *client) {
     char path[PATH_MAX];
     struct live_run now;
+    client->followed_at = clock_seconds();
     if (client->folder < 0 || !lock_folder_where(client->folder, path, sizeof path)) {
         if (client->folder >= 0)
             close(client->folder);
@@ -74,7 +76,8 @@ static void follow(struct client *client) {
 }
 
 const struct live_run *client_run(struct client *client) {
-    follow(client);
+    if (clock_seconds() - client->followed_at > FOLLOW_SECONDS)
+        follow(client);
     return &client->run;
 }
 
@@ -326,6 +329,8 @@ static bool is_new(struct client *client, const struct event *event) {
     client->in_step = client->in_step && event->seq == client->last_seq + 1;
     client->last_seq = event->seq;
     client->run_end = event->kind == EVENT_RUN_END;
+    if (event->kind == EVENT_ALARM) /* so the engine says that it found the folder moved */
+        follow(client);
     return true;
 }
 
@@ -500,6 +505,10 @@ void client_progress(const struct client *client, int64_t *taken, int64_t *all) 
     *taken = *all = 0;
     if (!client->reader)
         return;
+    if (client->until == 0) {
+        *taken = *all = client->offset;
+        return;
+    }
     *all = client->until > 0 ? client->until : record_reader_size(client->reader);
-    *taken = client->until != 0 ? record_reader_offset(client->reader) : *all;
+    *taken = record_reader_offset(client->reader);
 }

@@ -49,7 +49,8 @@ enum status client_next(struct client *client, struct arena *arena, struct event
 
 enum client_state client_state(const struct client *client);
 
-/* The run, with the name and the place that its folder has by now. */
+/* The run, with the name and the place that its folder has: known anew when the engine says that it was
+ * moved, when a connection is tried, and when it was not looked for in the last five seconds. */
 const struct live_run *client_run(struct client *client);
 
 /* Words on the last trouble ("the engine does not answer", both versions of a mismatch); "" when there is
