@@ -56,7 +56,9 @@ uint32_t rune_next(const char **text) {
 }
 
 int rune_width(uint32_t rune) {
-    if (rune < 0x300)
+    /* What screens are drawn with, and nothing of the tables: letters, then signs, lines, blocks and braille.
+     */
+    if (rune < 0x300 || (rune >= 0x2100 && rune < 0x2e80))
         return 1;
     if (within(invisible, sizeof invisible / sizeof *invisible, rune))
         return 0;
@@ -198,10 +200,10 @@ void canvas_put(struct canvas *canvas, int row, int col, uint32_t rune, enum sty
     }
     struct cell *cell = canvas->cells + (size_t)row * (size_t)canvas->cols + (size_t)col;
     split_wide(canvas, row, col);
-    *cell = (struct cell){rune, (uint16_t)style};
+    *cell = (struct cell){rune, (uint32_t)style};
     if (width == 2) {
         split_wide(canvas, row, col + 1);
-        cell[1] = (struct cell){0, (uint16_t)style};
+        cell[1] = (struct cell){0, (uint32_t)style};
         cell->rune = rune;
     }
 }

@@ -39,8 +39,8 @@ struct box {
 };
 
 struct cell {
-    uint32_t rune; /* a Unicode character; 0: the right half of the wide one before it */
-    uint16_t style;
+    uint32_t rune;  /* a Unicode character; 0: the right half of the wide one before it */
+    uint32_t style; /* enum style, or style_tones() */
 };
 
 struct canvas {

@@ -24,17 +24,20 @@ bool paint(struct painter *painter, const struct canvas *scene) {
             return false;
     }
     bool same = !fresh && shown->cursor_row == scene->cursor_row && shown->cursor_col == scene->cursor_col;
-    size_t count = (size_t)scene->rows * (size_t)scene->cols;
-    for (size_t i = 0; i < count; i++) {
-        const struct cell *cell = &scene->cells[i];
-        if (fresh || cell->rune != shown->cells[i].rune || cell->style != shown->cells[i].style) {
-            term_put((int)(i / (size_t)scene->cols), (int)(i % (size_t)scene->cols), cell);
-            same = false;
-        }
+    size_t bytes = (size_t)scene->cols * sizeof *scene->cells;
+    for (int row = 0; row < scene->rows; row++) {
+        const struct cell *now = scene->cells + row * scene->cols;
+        struct cell *was = shown->cells + row * scene->cols;
+        if (!fresh && !memcmp(now, was, bytes))
+            continue;
+        for (int col = 0; col < scene->cols; col++)
+            if (fresh || now[col].rune != was[col].rune || now[col].style != was[col].style)
+                term_put(row, col, &now[col]);
+        memcpy(was, now, bytes);
+        same = false;
     }
     if (same)
         return true;
-    memcpy(shown->cells, scene->cells, count * sizeof *scene->cells);
     shown->cursor_row = scene->cursor_row;
     shown->cursor_col = scene->cursor_col;
     term_show(scene->cursor_row, scene->cursor_col);

@@ -36,11 +36,7 @@ void raster_free(struct raster *raster) {
     memset(raster, 0, sizeof *raster);
 }
 
-void raster_dot(struct raster *raster, int row, int col, enum style style, int rank) {
-    if (row < 0 || row >= raster->dot_rows || col < 0 || col >= raster->dot_cols)
-        return;
-    int down = glyphs_down(raster->glyphs), across = glyphs_across(raster->glyphs);
-    size_t cell = (size_t)(row / down) * (size_t)raster->cols + (size_t)(col / across);
+static void put(struct raster *raster, size_t cell, unsigned bit, enum style style, int rank) {
     if (rank < raster->rank[cell])
         return;
     if (rank > raster->rank[cell]) {
@@ -48,7 +44,21 @@ void raster_dot(struct raster *raster, int row, int col, enum style style, int r
         raster->dots[cell] = 0;
     }
     raster->style[cell] = (uint8_t)style;
-    raster->dots[cell] |= (uint8_t)(1u << (row % down * across + col % across));
+    raster->dots[cell] |= (uint8_t)bit;
+}
+
+void raster_dot(struct raster *raster, int row, int col, enum style style, int rank) {
+    if (row < 0 || row >= raster->dot_rows || col < 0 || col >= raster->dot_cols)
+        return;
+    /* Down the left column, then the right, with the fourth row last. */
+    static const uint8_t braille[8] = {0x01, 0x08, 0x02, 0x10, 0x04, 0x20, 0x40, 0x80};
+    unsigned r = (unsigned)row, c = (unsigned)col, cols = (unsigned)raster->cols;
+    if (raster->glyphs == GLYPHS_BRAILLE) { /* by constants: a frame has thousands of dots */
+        put(raster, r / 4 * cols + c / 2, braille[r % 4 * 2 + c % 2], style, rank);
+        return;
+    }
+    unsigned down = (unsigned)glyphs_down(raster->glyphs), across = (unsigned)glyphs_across(raster->glyphs);
+    put(raster, r / down * cols + c / across, 1u << (r % down * across + c % across), style, rank);
 }
 
 void raster_column(struct raster *raster, int col, int from, int to, enum style style, int rank) {
@@ -64,8 +74,6 @@ void raster_column(struct raster *raster, int col, int from, int to, enum style 
 }
 
 static uint32_t rune_of(enum glyphs glyphs, unsigned dots) {
-    /* Braille numbers its dots down the left column, then the right, with the fourth row last. */
-    static const uint8_t braille[8] = {0x01, 0x08, 0x02, 0x10, 0x04, 0x20, 0x40, 0x80};
     static const uint16_t quarters[16] = {' ',    0x2598, 0x259d, 0x2580, 0x2596, 0x258c, 0x259e, 0x259b,
                                           0x2597, 0x259a, 0x2590, 0x259c, 0x2584, 0x2599, 0x259f, 0x2588};
     static const char ascii[8] = {' ', '\'', '-', '"', '.', ':', '=', '|'};
@@ -73,11 +81,7 @@ static uint32_t rune_of(enum glyphs glyphs, unsigned dots) {
         return quarters[dots & 15];
     if (glyphs == GLYPHS_ASCII)
         return (uint32_t)ascii[dots & 7];
-    uint32_t rune = RUNE_BRAILLE;
-    for (int bit = 0; bit < 8; bit++)
-        if (dots >> bit & 1)
-            rune += braille[bit];
-    return rune;
+    return RUNE_BRAILLE + dots;
 }
 
 void raster_paint(const struct raster *raster, struct canvas *canvas, int row, int col) {

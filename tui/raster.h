@@ -9,7 +9,7 @@ struct raster {
     int rows, cols;         /* in cells */
     int dot_rows, dot_cols; /* in dots */
     enum glyphs glyphs;
-    uint8_t *dots; /* [row * cols + col], a bit per dot */
+    uint8_t *dots; /* [row * cols + col], a bit per dot; those of braille as Unicode numbers them */
     uint8_t *style, *rank;
 };
 

@@ -38,9 +38,10 @@ static struct {
     bool begun;                  /* there are such */
     struct escape escape;        /* bytes of a sequence that is no key */
     enum glyphs glyphs;
-    int saved_stderr, aside; /* standard error as it was, and where it goes meanwhile; -1: not moved */
-    sigset_t waiting_mask;   /* signals that are blocked but while waiting */
-    cchar_t looks[STYLES];   /* attributes and pair of each style, with a space */
+    int saved_stderr, aside;   /* standard error as it was, and where it goes meanwhile; -1: not moved */
+    sigset_t waiting_mask;     /* signals that are blocked but while waiting */
+    attr_t attributes[STYLES]; /* of each style */
+    short pairs[STYLES];
 } term = {.saved_stderr = -1, .aside = -1};
 
 enum { NO_CHARACTER = 0xfffd }; /* for bytes that are none, as Unicode has it */
@@ -259,15 +260,14 @@ void term_restyle(const struct preferences *preferences) {
                  (preferences->theme == THEME_AUTO && palette_light(getenv("COLORFGBG")));
     for (int i = 0; i < STYLES; i++) {
         struct look look = palette_look(preferences->palette, (enum style)i, term.colours, light);
-        attr_t attributes =
+        term.attributes[i] =
             (look.bold ? WA_BOLD : 0) | (look.faint ? WA_DIM : 0) | (look.reverse ? WA_REVERSE : 0);
-        short pair = 0;
+        term.pairs[i] = 0;
         if (term.colours > 0 && (look.foreground >= 0 || look.background >= 0)) {
-            pair = (short)(i + 1);
-            init_extended_pair(pair, palette_number(look.foreground, COLORS),
+            term.pairs[i] = (short)(i + 1);
+            init_extended_pair(term.pairs[i], palette_number(look.foreground, COLORS),
                                palette_number(look.background, COLORS));
         }
-        setcchar(&term.looks[i], L" ", attributes, pair, NULL);
     }
     term.glyphs = choose_glyphs(preferences->glyphs);
     term.synchronized = preferences->synchronized && term.colours >= 256;
@@ -378,9 +378,6 @@ void term_close(void) {
 
 static unsigned signals_news(void) {
     unsigned news = 0;
-    char drain[64];
-    while (read(wake[0], drain, sizeof drain) > 0) {
-    }
     if (leave_signal)
         news |= leave_signal == SIGHUP ? TERM_GONE : TERM_LEAVE;
     if (continued) {
@@ -406,6 +403,9 @@ unsigned term_wait(int fd, bool writing, double seconds) {
         limit.tv_nsec = (long)((seconds - (double)limit.tv_sec) * 1e9);
     }
     int ready = ppoll(polled, 3, endless ? NULL : &limit, &term.waiting_mask);
+    char drain[64];
+    while (polled[1].revents && read(wake[0], drain, sizeof drain) > 0) {
+    }
     unsigned news = signals_news();
     if (ready < 0) /* a signal: perhaps SIGWINCH, which ncurses tells as a key */
         return news | TERM_KEYS;
@@ -549,12 +549,8 @@ void term_put(int row, int col, const struct cell *cell) {
         return; /* the right half of a wide character */
     if (cell->rune >= 0x80 && wcwidth(text[0]) != rune_width(cell->rune))
         text[0] = '?'; /* the locale has other ideas of its width, or of the character */
-    wchar_t space[CCHARW_MAX + 1];
-    attr_t attributes;
-    short pair;
     cchar_t out;
-    getcchar(&term.looks[cell->style < STYLES ? cell->style : STYLE_PLAIN], space, &attributes, &pair, NULL);
-    setcchar(&out, text, attributes, pair, NULL);
+    setcchar(&out, text, term.attributes[cell->style], term.pairs[cell->style], NULL);
     mvadd_wch(row, col, &out);
 }
 
