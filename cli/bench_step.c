@@ -11,6 +11,7 @@
 struct bench_tower {
     struct net *net; /* of its shard; towers with the same number of images share it */
     struct net_memory memory;
+    struct span pictures; /* asynchronous devices: its images, in the device's memory */
     int64_t first, images;
     double seconds[BENCH_PHASES];
 };
@@ -20,6 +21,7 @@ struct bench_step {
     struct device_handle device;
     int count, batch, workers;
     int loaders; /* workers that load the images; 0: each tower's loads its own */
+    bool asynchronous;
     struct bench_tower *towers;
     struct span *scratch; /* [workers] */
     struct span values, gradient, average, prepared;
@@ -73,6 +75,9 @@ static enum status allocate_device(struct bench_step *b) {
         STATUS_TRY(make(device, sizes.arena_bytes, k, &b->towers[k].memory.arena));
         STATUS_TRY(make(device, sizes.gradient_bytes, k, &b->towers[k].memory.gradient));
         b->gradients[k] = b->towers[k].memory.gradient;
+        size_t input = net_input(b->towers[k].net, &b->towers[k].memory).bytes;
+        if (b->asynchronous)
+            STATUS_TRY(make(device, input, k, &b->towers[k].pictures));
         scratch = sizes.scratch_bytes > scratch ? sizes.scratch_bytes : scratch;
         prepared = sizes.prepared_bytes;
     }
@@ -82,6 +87,17 @@ static enum status allocate_device(struct bench_step *b) {
     STATUS_TRY(make(device, flat, PLACE_SHARED, &b->gradient));
     STATUS_TRY(make(device, flat, PLACE_SHARED, &b->average));
     return make(device, flat, PLACE_SHARED, &b->values);
+}
+
+/* The pictures to where a step takes them from. */
+static enum status fill_pictures(const struct bench_step *b) {
+    size_t values = shape_size(b->model->input);
+    for (int k = 0; k < b->count && b->asynchronous; k++) {
+        const struct bench_tower *t = &b->towers[k];
+        STATUS_TRY(b->device.ops->write(b->device.device, NULL, t->pictures,
+                                        b->pixels + (size_t)t->first * values, (size_t)t->images * values));
+    }
+    return STATUS_OK;
 }
 
 /* Images as standardised ones are, labels drawn evenly, parameters as a run begins with. */
@@ -94,7 +110,8 @@ static enum status fill(struct bench_step *b) {
     model_initialise(b->model, 1, b->host_values);
     const struct device_ops *ops = b->device.ops;
     STATUS_TRY(ops->write(b->device.device, NULL, b->values, b->host_values, b->model->flat_count));
-    return ops->write(b->device.device, NULL, b->average, b->host_values, b->model->flat_count);
+    STATUS_TRY(ops->write(b->device.device, NULL, b->average, b->host_values, b->model->flat_count));
+    return fill_pictures(b);
 }
 
 enum status bench_step_open(const struct model *model, struct device_handle device, int towers, int batch,
@@ -115,6 +132,7 @@ enum status bench_step_open(const struct model *model, struct device_handle devi
     enum status status = device.ops->describe(device.device, &info);
     if (status == STATUS_OK && info.host_memory)
         b->loaders = device.ops->workers(device.device, batch);
+    b->asynchronous = status == STATUS_OK && info.asynchronous;
     if (status == STATUS_OK)
         status = allocate_host(b) ? STATUS_OK : status_fail(STATUS_NO_MEMORY, "no memory for a benchmark");
     if (status == STATUS_OK)
@@ -144,6 +162,7 @@ void bench_step_close(struct bench_step *b) {
             net_free(b->towers[k].net);
         drop(device, b->towers[k].memory.arena);
         drop(device, b->towers[k].memory.gradient);
+        drop(device, b->towers[k].pictures);
     }
     for (int i = 0; b->scratch && i < b->workers; i++)
         drop(device, b->scratch[i]);
@@ -189,8 +208,41 @@ static enum status load_part(void *context, int part, int worker, struct stream 
     return STATUS_OK;
 }
 
+/* What a run has a graph of on an asynchronous device. */
+struct tower_work {
+    const struct bench_step *bench;
+    const struct bench_tower *tower;
+    struct span scratch;
+};
+
+static enum status queue_work(void *context, struct stream *stream) {
+    const struct tower_work *w = context;
+    const struct bench_step *b = w->bench;
+    const struct bench_tower *t = w->tower;
+    STATUS_TRY(net_forward(t->net, stream, &t->memory, b->values, b->prepared, w->scratch));
+    STATUS_TRY(net_loss(t->net, stream, &t->memory, b->labels + t->first));
+    return net_backward(t->net, stream, &t->memory, b->values, b->prepared, w->scratch);
+}
+
+/* As engine/train/step.c queues a tower's step. */
+static enum status queue_tower(const struct bench_step *b, int k, int worker, struct stream *stream) {
+    const struct bench_tower *t = &b->towers[k];
+    const struct device_ops *ops = b->device.ops;
+    struct tower_work work = {b, t, b->scratch[worker]};
+    const struct repeat repeat = {.key = {t->net, t->memory.arena.data, t->memory.gradient.data,
+                                          b->values.data, b->prepared.data, work.scratch.data},
+                                  .labels = b->labels + t->first,
+                                  .images = (int)t->images};
+    STATUS_TRY(ops->copy(b->device.device, stream, net_input(t->net, &t->memory), t->pictures));
+    STATUS_TRY(ops->repeat ? ops->repeat(stream, &repeat, queue_work, &work) : queue_work(&work, stream));
+    return ops->read(b->device.device, stream, b->losses + t->first, net_losses(t->net, &t->memory),
+                     (size_t)t->images);
+}
+
 static enum status run_tower(void *context, int k, int worker, struct stream *stream) {
     struct bench_step *b = context;
+    if (b->asynchronous)
+        return queue_tower(b, k, worker, stream);
     struct bench_tower *t = &b->towers[k];
     const struct device_ops *ops = b->device.ops;
     size_t first = (size_t)t->first, images = (size_t)t->images;
@@ -207,31 +259,43 @@ static enum status run_tower(void *context, int k, int worker, struct stream *st
     return ops->read(b->device.device, stream, b->losses + first, net_losses(t->net, &t->memory), images);
 }
 
-static enum status average(struct bench_step *b) {
-    struct combine_args args = {.towers = b->count,
-                                .gradients = b->gradients,
-                                .weights = b->weights,
-                                .parameters = b->values,
-                                .segments = b->model->segments,
-                                .segment_count = b->model->parameter_count,
-                                .average = b->gradient,
-                                .norms2 = b->norms2,
-                                .average_norm2 = &b->average_norm2};
-    return b->device.ops->combine(b->device.device, &args);
+static struct combine_args average_args(struct bench_step *b) {
+    return (struct combine_args){.towers = b->count,
+                                 .gradients = b->gradients,
+                                 .weights = b->weights,
+                                 .parameters = b->values,
+                                 .segments = b->model->segments,
+                                 .segment_count = b->model->parameter_count,
+                                 .average = b->gradient,
+                                 .norms2 = b->norms2,
+                                 .average_norm2 = &b->average_norm2};
 }
 
-static enum status update(struct bench_step *b) {
-    struct update_args args = {.parameters = b->values,
-                               .average = b->gradient,
-                               .shadow = b->average,
-                               .segments = b->model->segments,
-                               .segment_count = b->model->parameter_count,
-                               .learning_rate = 0.01,
-                               .gradient_scale = 1,
-                               .ema_decay = 0.9999,
-                               .parameter_norms2 = b->segment_norms2,
-                               .update_norms2 = b->update_norms2};
-    return b->device.ops->update(b->device.device, &args);
+static struct update_args update_args(struct bench_step *b) {
+    return (struct update_args){.parameters = b->values,
+                                .average = b->gradient,
+                                .shadow = b->average,
+                                .segments = b->model->segments,
+                                .segment_count = b->model->parameter_count,
+                                .learning_rate = 0.01,
+                                .gradient_scale = 1,
+                                .ema_decay = 0.9999,
+                                .parameter_norms2 = b->segment_norms2,
+                                .update_norms2 = b->update_norms2};
+}
+
+/* Average and update; *averaged: when the first of them was done, where they are two calls. */
+static enum status average_and_update(struct bench_step *b, double *averaged) {
+    const struct device_ops *ops = b->device.ops;
+    struct combine_args average = average_args(b);
+    struct update_args update = update_args(b);
+    if (b->asynchronous) {
+        *averaged = clock_seconds();
+        return ops->combine_update(b->device.device, &average, &update);
+    }
+    STATUS_TRY(ops->combine(b->device.device, &average));
+    *averaged = clock_seconds();
+    return ops->update(b->device.device, &update);
 }
 
 static enum status step(struct bench_step *b) {
@@ -243,10 +307,8 @@ static enum status step(struct bench_step *b) {
         STATUS_TRY(device.ops->each(device.device, b->loaders, load_part, b));
     double loaded = clock_seconds();
     STATUS_TRY(device.ops->each(device.device, b->count, run_tower, b));
-    double towers = clock_seconds();
-    STATUS_TRY(average(b));
-    double averaged = clock_seconds();
-    STATUS_TRY(update(b));
+    double towers = clock_seconds(), averaged;
+    STATUS_TRY(average_and_update(b, &averaged));
     double end = clock_seconds();
     b->seconds[BENCH_PREPARE] += prepared - start;
     b->seconds[BENCH_FORWARD] += loaded - prepared;

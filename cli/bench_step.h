@@ -1,5 +1,5 @@
 /* A training step on a batch that stays the same, without loader and events: what towerscope bench measures.
- */
+ * The images of a GPU are in its memory already, and its step is queued as a run's is, as graphs. */
 #ifndef TOWERSCOPE_CLI_BENCH_STEP_H
 #define TOWERSCOPE_CLI_BENCH_STEP_H
 

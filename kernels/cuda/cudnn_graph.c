@@ -145,9 +145,12 @@ static cudnnBackendDescriptor_t pointwise(struct builder *b, cudnnPointwiseMode_
                                           cudnnBackendDescriptor_t in, cudnnBackendDescriptor_t other,
                                           cudnnBackendDescriptor_t out) {
     cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+    cudnnNanPropagation_t keep = CUDNN_PROPAGATE_NAN; /* what is not a number stays so */
     cudnnBackendDescriptor_t how = make(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     set(b, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     set(b, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+    if (mode == CUDNN_POINTWISE_RELU_FWD) /* else it would make 0 of it */
+        set(b, how, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, &keep);
     finish(b, how, "describe bias or ReLU");
     cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     set_part(b, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
