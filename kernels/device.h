@@ -29,7 +29,7 @@
 
 #include "kernels/op.h"
 
-#define DEVICE_API       9 /* raised when this table changes; a plugin with another number is refused */
+#define DEVICE_API       10 /* raised when this table changes; a plugin with another number is refused */
 #define PLAN_MAX_OPS     8
 #define DEVICE_GROUP_MAX 16   /* GPUs of one open device */
 #define DEVICE_MARKS     2    /* open ones, at most */
@@ -208,6 +208,9 @@ struct device_ops {
     void (*plan_free)(struct plan *);
     enum status (*prepare)(struct stream *, const struct plan *,
                            const struct plan_args *); /* NULL: nothing to */
+    /* Optional (NULL: one after the other): prepare() for several plans, with one launch on a GPU. */
+    enum status (*prepare_all)(struct stream *, int count, const struct plan *const *plans,
+                               const struct plan_args *args);
     enum status (*forward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*backward)(struct stream *, const struct plan *, const struct plan_args *);
     enum status (*loss)(struct stream *, const struct loss_args *);
@@ -222,13 +225,13 @@ struct device_ops {
     /* Devices whose streams may have several threads, else NULL. lanes() calls work(context, lane, stream)
      * for lane 0 .. count - 1, lane l always on the same thread of the stream's team, with a stream of that
      * thread alone; it returns when all returned, the failure of the lowest lane is the result.
-     * gradients(), of a plan that has gradients_later: a share of the gradients of its parameters, the part-th of
-     * `parts`, over its images; with `add` it is added to what is there. Reads x, and dy as backward left it.
-     * add(): to += from, as many elements as `to` has. */
+     * gradients(), of a plan that has gradients_later: a share of the gradients of its parameters, the
+     * part-th of `parts`, over its images; with `add` it is added to what is there. Reads x, and dy as
+     * backward left it. add(): to += from, as many elements as `to` has. */
     enum status (*lanes)(struct stream *, int count,
                          enum status (*work)(void *context, int lane, struct stream *), void *context);
-    enum status (*gradients)(struct stream *, const struct plan *, const struct plan_args *, int part, int parts,
-                             bool add);
+    enum status (*gradients)(struct stream *, const struct plan *, const struct plan_args *, int part,
+                             int parts, bool add);
     enum status (*add)(struct device *, struct stream *, struct span to, struct span from);
     /* These two use the whole device; on a synchronous one no stream of it may be at work. A call with the
      * shared parameters works on every GPU; one with a tower's own (see buffer_new) on that tower's. */

@@ -95,9 +95,28 @@ static struct span prepared_part(const struct group *group, struct span prepared
     return part(prepared, group->prepared_offset, group->info.prepared_bytes);
 }
 
+/* Plans that are waiting to be prepared together. */
+struct preparations {
+    const struct plan *plans[16];
+    struct plan_args args[16];
+    int count;
+};
+
+static enum status prepare(const struct device_ops *ops, struct stream *stream, struct preparations *p) {
+    int count = p->count;
+    p->count = 0;
+    if (ops->prepare_all && count)
+        return ops->prepare_all(stream, count, p->plans, p->args);
+    for (int i = 0; i < count; i++)
+        STATUS_TRY(ops->prepare(stream, p->plans[i], &p->args[i]));
+    return STATUS_OK;
+}
+
 enum status net_prepare(const struct net *net, struct stream *stream, struct span parameters,
                         struct span prepared) {
-    if (!net->device.ops->prepare)
+    const struct device_ops *ops = net->device.ops;
+    struct preparations p = {.count = 0};
+    if (!ops->prepare)
         return STATUS_OK;
     STATUS_TRY(enough("the parameters", parameters, net->model->flat_count * net->element));
     STATUS_TRY(enough("the prepared memory", prepared, net->sizes.prepared_bytes));
@@ -105,11 +124,14 @@ enum status net_prepare(const struct net *net, struct stream *stream, struct spa
         const struct group *group = &net->plans[0].groups[g];
         if (group->info.prepared_bytes == 0)
             continue;
-        struct plan_args args = {.prepared = prepared_part(group, prepared)};
-        tensors(net, group, parameters, args.params);
-        STATUS_TRY(net->device.ops->prepare(stream, group->plan, &args));
+        struct plan_args *args = &p.args[p.count];
+        *args = (struct plan_args){.prepared = prepared_part(group, prepared)};
+        tensors(net, group, parameters, args->params);
+        p.plans[p.count++] = group->plan;
+        if (p.count == (int)(sizeof p.plans / sizeof *p.plans))
+            STATUS_TRY(prepare(ops, stream, &p));
     }
-    return STATUS_OK;
+    return prepare(ops, stream, &p);
 }
 
 /* What the lanes of a call read. */

@@ -46,6 +46,37 @@ static __global__ void __launch_bounds__(THREADS)
         write_row_sums<N>(sum, room, partial, channels);
 }
 
+// Where there are few rows, as behind a dense layer: with the sums to their end, by one launch. Threads x:
+// channels, y: rows, FEW_LANES apart.
+enum { FEW_ROWS = 512, FEW_LANES = 32 };
+
+template <class T>
+static __global__ void __launch_bounds__(LANES *FEW_LANES)
+    bias_relu_backward_few(const T *dy, const T *y, T *dx, float *dbias, int rows, int channels) {
+    __shared__ float sums[FEW_LANES][LANES];
+    int channel = static_cast<int>(blockIdx.x) * LANES + static_cast<int>(threadIdx.x);
+    float sum = 0;
+    if (channel < channels)
+#pragma unroll 4
+        for (int row = static_cast<int>(threadIdx.y); row < rows; row += FEW_LANES) {
+            size_t at = static_cast<size_t>(row) * channels + channel;
+            float v = widen(dy[at]);
+            if (y && !(widen(y[at]) > 0))
+                v = 0;
+            if (dx)
+                dx[at] = narrow<T>(v);
+            sum += v;
+        }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y != 0 || channel >= channels)
+        return;
+    double total = 0;
+    for (int r = 0; r < FEW_LANES; r++)
+        total += sums[r][threadIdx.x];
+    dbias[channel] = static_cast<float>(total);
+}
+
 template <class X, class Y>
 static cudaError_t forward(cudaStream_t stream, const X *x, const float *bias, Y *y, size_t rows,
                            int channels, bool relu) {
@@ -77,6 +108,10 @@ size_t cuda_bias_relu_scratch(size_t rows, int channels) {
 template <class T>
 static cudaError_t backward(cudaStream_t stream, const T *dy, const T *y, T *dx, float *dbias, void *scratch,
                             size_t rows, int channels) {
+    if (dbias && rows <= FEW_ROWS)
+        return LAUNCH(bias_relu_backward_few, dim3(static_cast<unsigned>(divide_up(channels, LANES))),
+                      dim3(LANES, FEW_LANES), 0, stream, bias_relu_backward_few<T>, dy, y, dx, dbias,
+                      static_cast<int>(rows), channels);
     bool wide = packs<4>(dy, channels) && packs<4>(y, channels) && packs<4>(dx, channels);
     float *partial = dbias ? static_cast<float *>(scratch) : NULL;
     size_t blocks = row_blocks(rows);

@@ -239,6 +239,7 @@ static const struct device_ops operations = {
     .plan_info = cuda_plan_info,
     .plan_free = cuda_plan_free,
     .prepare = cuda_prepare,
+    .prepare_all = cuda_prepare_all,
     .forward = cuda_forward,
     .backward = cuda_backward,
     .loss = cuda_loss,

@@ -225,6 +225,8 @@ enum status cuda_plan(struct device *device, const struct plan_request *request,
 const struct plan_info *cuda_plan_info(const struct plan *plan);
 void cuda_plan_free(struct plan *plan);
 enum status cuda_prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args);
+enum status cuda_prepare_all(struct stream *stream, int count, const struct plan *const *plans,
+                             const struct plan_args *args);
 enum status cuda_forward(struct stream *stream, const struct plan *plan, const struct plan_args *args);
 enum status cuda_backward(struct stream *stream, const struct plan *plan, const struct plan_args *args);
 enum status cuda_loss(struct stream *stream, const struct loss_args *args);

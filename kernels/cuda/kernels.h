@@ -111,8 +111,20 @@ cudaError_t cuda_softmax_loss(cudaStream_t stream, int images, int classes, enum
 cudaError_t cuda_transpose(cudaStream_t stream, enum cuda_type from_type, const void *from,
                            enum cuda_type to_type, void *to, size_t rows, size_t columns);
 
-/* bfloat16 values, rounded to the nearest, a tie to even. Not a number stays one. */
-cudaError_t cuda_to_bf16(cudaStream_t stream, const float *from, void *to, size_t count);
+/* A matrix of floats that is to be written anew in `to`, and its transpose where `turned`. */
+struct cuda_rewrite {
+    const float *from;
+    void *to;
+    size_t rows, columns;
+    bool turned;
+};
+
+#define CUDA_REWRITES_AT_ONCE 16
+
+/* All of them by one launch; bfloat16 is rounded to the nearest, a tie to even, and what is not a number
+ * stays so. `of` is read before the function returns. */
+cudaError_t cuda_rewrite_all(cudaStream_t stream, enum cuda_type to_type, const struct cuda_rewrite *of,
+                             int count);
 
 /* ---- flat buffers. They are worked on in pieces of at most CUDA_PIECE elements, none of which crosses a
  * tensor's end; the table of pieces lies on the GPU. A kernel leaves one sum per piece, and cuda_sums adds

@@ -62,6 +62,7 @@ static __global__ void __launch_bounds__(LANES *SUM_ROWS)
     int channel = static_cast<int>(blockIdx.x) * LANES + x;
     double sum = 0;
     if (channel < channels)
+#pragma unroll 8 // so many reads wait together
         for (int row = y; row < rows; row += SUM_ROWS)
             sum += partial[static_cast<size_t>(row) * channels + channel];
     sums[y][x] = sum;

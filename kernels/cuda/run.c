@@ -55,44 +55,65 @@ static enum status named(const struct stream *stream, enum status status) {
                                : status_prefix(status, "%s: ", stream->device->gpu[stream->gpu].name);
 }
 
-/* One GPU's prepared parameters, on its main stream. */
+/* What is to be rewritten on one GPU, as many as go into a launch. */
+struct rewrites {
+    struct cuda_rewrite of[CUDA_REWRITES_AT_ONCE];
+    int count;
+};
+
+static enum status rewrite(struct device *device, int g, struct rewrites *r) {
+    if (!r->count)
+        return STATUS_OK;
+    cudaError_t error = cuda_rewrite_all(device->gpu[g].main.handle, device_type(device), r->of, r->count);
+    r->count = 0;
+    return gpu_checked(device, g, error, "prepare the weights");
+}
+
+/* A plan's prepared parameters on one GPU: a convolution's weights turned, a dense layer's as they lie, and a
+ * bias that cuDNN adds. */
 static enum status prepare_on(struct device *device, int g, const struct plan *plan,
-                              const struct plan_args *args, cudaStream_t main) {
-    enum cuda_type type = plan_type(plan);
+                              const struct plan_args *args, struct rewrites *r) {
     size_t out = (size_t)plan->op.out.c, values = op_parameter_size(&plan->op);
-    void *from, *to, *bias = NULL;
+    bool conv = plan->op.kind == OP_CONV;
+    void *from, *to;
+    if (r->count + 2 > CUDA_REWRITES_AT_ONCE)
+        STATUS_TRY(rewrite(device, g, r));
     STATUS_TRY(memory_local(device, g, args->params[0], parameter_bytes(plan, 0), "a parameter", &from));
     STATUS_TRY(
         memory_local(device, g, args->prepared, plan->info.prepared_bytes, "the prepared parameters", &to));
-    if (plan->op.kind != OP_CONV)
-        return gpu_checked(device, g, cuda_to_bf16(main, from, to, values), "round the weights");
-    STATUS_TRY(gpu_checked(device, g, cuda_transpose(main, CUDA_TYPE_F32, from, type, to, values / out, out),
-                           "prepare the weights"));
-    if (plan->info.prepared_bytes == plan->rounded_bias_at)
+    r->of[r->count++] = (struct cuda_rewrite){from, to, values / out, out, conv};
+    if (!conv || plan->info.prepared_bytes == plan->rounded_bias_at)
         return STATUS_OK;
     STATUS_TRY(memory_local(device, g, args->params[plan->bias], parameter_bytes(plan, plan->bias), "a bias",
-                            &bias));
-    return gpu_checked(device, g, cuda_to_bf16(main, bias, (char *)to + plan->rounded_bias_at, out),
-                       "round a bias");
+                            &from));
+    r->of[r->count++] = (struct cuda_rewrite){from, (char *)to + plan->rounded_bias_at, 1, out, false};
+    return STATUS_OK;
 }
 
 /* What the libraries multiply with, from the parameters, wherever those lie. */
-enum status cuda_prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct device *device = plan->device;
-    const struct block *block;
-    if (!plan->info.prepared_bytes)
-        return STATUS_OK;
-    (void)stream; /* the parameters may lie on other GPUs as well */
-    STATUS_TRY(memory_find(device, args->prepared, &block));
-    for (int g = 0; g < device->count; g++) {
+enum status cuda_prepare_all(struct stream *stream, int count, const struct plan *const *plans,
+                             const struct plan_args *args) {
+    struct device *device = stream->device;
+    for (int g = 0; g < device->count; g++) { /* the parameters may lie on other GPUs as well */
+        struct rewrites r = {.count = 0};
         cudaStream_t main;
-        if (!block->base[g])
-            continue;
         STATUS_TRY(gpu_join(device, g, &main));
-        STATUS_TRY(prepare_on(device, g, plan, args, main));
+        for (int i = 0; i < count; i++) {
+            const struct block *block;
+            if (!plans[i]->info.prepared_bytes)
+                continue;
+            STATUS_TRY(memory_find(device, args[i].prepared, &block));
+            if (block->base[g])
+                STATUS_TRY(prepare_on(device, g, plans[i], &args[i], &r));
+        }
+        STATUS_TRY(rewrite(device, g, &r));
         STATUS_TRY(gpu_leave(device, g));
     }
     return STATUS_OK;
+}
+
+enum status cuda_prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
+    return cuda_prepare_all(stream, 1, &plan, args);
 }
 
 /* The weights that a dense layer multiplies with. */

@@ -35,7 +35,8 @@ static void run_bf16(const void *args) {
                                     1.00390625f, 1.01171875f, 3.4e38f,  1e-40f};
     for (size_t i = 0; i < count && i < sizeof special / sizeof *special; i++)
         value[i] = special[i];
-    ok(cuda_to_bf16(NULL, value, half.data, count));
+    const struct cuda_rewrite rounding = {value, half.data, 1, count, false};
+    ok(cuda_rewrite_all(NULL, bf16, &rounding, 1));
     for (size_t i = 0; i < count; i++) {
         uint16_t found = ((uint16_t *)half.data)[i];
         uint32_t bits = (uint32_t)found << 16;
@@ -286,6 +287,53 @@ static void test_transpose(void **state) {
         both_orders(run_transpose, sizes[i]);
 }
 
+/* Some matrices at once, turned or not, in both types. */
+static void run_rewrites(const void *args) {
+    static const struct cuda_rewrite shapes[CUDA_REWRITES_AT_ONCE] = {
+        {.rows = 75, .columns = 64, .turned = true},
+        {.rows = 1, .columns = 64},
+        {.rows = 40, .columns = 61},
+        {.rows = 1, .columns = 1, .turned = true},
+        {.rows = 33, .columns = 31, .turned = true},
+    };
+    (void)args;
+    enum { MATRICES = 5 };
+    for (int type = CUDA_TYPE_F32; type <= CUDA_TYPE_BF16; type++) {
+        struct cuda_rewrite of[MATRICES];
+        struct room from[MATRICES], to[MATRICES];
+        for (int i = 0; i < MATRICES; i++) {
+            size_t count = shapes[i].rows * shapes[i].columns;
+            from[i] = room_normal(count, 0, 1, 1 + (uint64_t)i);
+            to[i] = room_new(count * cuda_type_bytes((enum cuda_type)type), 0);
+            of[i] = shapes[i];
+            of[i].from = from[i].data;
+            of[i].to = to[i].data;
+        }
+        ok(cuda_rewrite_all(NULL, (enum cuda_type)type, of, MATRICES));
+        for (int i = 0; i < MATRICES; i++) {
+            for (size_t at = 0; at < of[i].rows * of[i].columns; at++) {
+                size_t r = at / of[i].columns, c = at % of[i].columns,
+                       there = of[i].turned ? c * of[i].rows + r : at;
+                if (type == CUDA_TYPE_BF16)
+                    assert_int_equal(((uint16_t *)to[i].data)[there], rounded(of[i].from[at]));
+                else
+                    assert_true(((float *)to[i].data)[there] == of[i].from[at]);
+            }
+            room_end(&from[i], "a matrix");
+            room_end(&to[i], "what was made of it");
+        }
+    }
+}
+
+static void test_rewrites(void **state) {
+    (void)state;
+    struct cuda_rewrite none[CUDA_REWRITES_AT_ONCE + 1] = {{0}};
+    both_orders(run_rewrites, NULL);
+    assert_int_equal(cuda_rewrite_all(NULL, f32, none, 0), cudaErrorInvalidValue);
+    assert_int_equal(cuda_rewrite_all(NULL, f32, none, 1), cudaErrorInvalidValue);
+    assert_int_equal(cuda_rewrite_all(NULL, f32, none, CUDA_REWRITES_AT_ONCE + 1), cudaErrorInvalidValue);
+}
+
 /* Logits are floats or bfloat16, their gradient bfloat16. */
 static void run_loss(const void *args) {
     const int *size = args;
@@ -368,8 +416,8 @@ static void test_measures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bf16), cmocka_unit_test(test_layers),   cmocka_unit_test(test_transpose),
-        cmocka_unit_test(test_loss), cmocka_unit_test(test_measures),
+        cmocka_unit_test(test_bf16),     cmocka_unit_test(test_layers), cmocka_unit_test(test_transpose),
+        cmocka_unit_test(test_rewrites), cmocka_unit_test(test_loss),   cmocka_unit_test(test_measures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,6 +175,8 @@ static void test_bias_of_many_rows(void **state) {
     (void)state;
     struct layer l = {.op = make_bias((struct shape){24, 24, 4}), .images = 70};
     both_orders(run_bias_relu, &l);
+    l = (struct layer){.op = make_bias((struct shape){1, 4, 1028}), .images = 129};
+    both_orders(run_bias_relu, &l);
 }
 
 /* ---- max pool */

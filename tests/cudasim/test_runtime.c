@@ -139,10 +139,13 @@ static void kernels_are_given_their_gpus_memory(void **state) {
     (void)state;
     begin();
     struct side *s = &sides[0], *other = &sides[1];
-    assert_int_equal(cuda_to_bf16(s->stream, s->host, s->device, 8), cudaErrorIllegalAddress);
-    assert_int_equal(cuda_to_bf16(s->stream, other->device, s->device, 8), cudaErrorIllegalAddress);
-    assert_int_not_equal(cuda_to_bf16(other->stream, s->device, s->device, 8), cudaSuccess);
-    ok(cuda_to_bf16(s->stream, s->device, s->device + COUNT / 2, 8));
+    assert_int_equal(cuda_transpose(s->stream, CUDA_TYPE_F32, s->host, CUDA_TYPE_F32, s->device, 1, 8),
+                     cudaErrorIllegalAddress);
+    assert_int_equal(cuda_transpose(s->stream, CUDA_TYPE_F32, other->device, CUDA_TYPE_F32, s->device, 1, 8),
+                     cudaErrorIllegalAddress);
+    assert_int_not_equal(
+        cuda_transpose(other->stream, CUDA_TYPE_F32, s->device, CUDA_TYPE_F32, s->device, 1, 8), cudaSuccess);
+    ok(cuda_transpose(s->stream, CUDA_TYPE_F32, s->device, CUDA_TYPE_F32, s->device + COUNT / 2, 1, 8));
     end();
 }
 
