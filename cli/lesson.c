@@ -12,10 +12,9 @@
 enum { TEXT_COLS = 78 };
 
 static int print_list(FILE *to) {
-    fprintf(
-        to,
-        "usage: towerscope lesson NAME [--auto]\n\nA tour of a few minutes on generated data. --auto, or no "
-        "terminal: the sentences alone.\n\n");
+    fprintf(to, "usage: towerscope lesson NAME [--auto]\n\nA tour of a few minutes on generated data: enter "
+                "or n turns "
+                "the page, b turns it back. --auto, or no\nterminal: the sentences alone.\n\n");
     for (const struct lesson_source *s = lesson_sources; s->name; s++) {
         char title[128];
         lesson_title(s->text, title, sizeof title);
@@ -53,9 +52,10 @@ static int show(struct lesson *lesson, struct app_options *options) {
     struct console_farewell farewell;
     status = console_watch(feed, options, &farewell);
     if (!farewell.gone)
-        printf("The lesson is over, and its run with it.\nAgain: towerscope lesson %s; the others: towerscope "
-               "lesson\n",
-               lesson->name);
+        printf(
+            "The lesson is over, and its run with it.\nAgain: towerscope lesson %s; the others: towerscope "
+            "lesson\n",
+            lesson->name);
     farewell.live = false; /* the run was in this process */
     *farewell.text = 0;
     return console_tell(status, &farewell, options);

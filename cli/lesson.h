@@ -26,7 +26,7 @@ extern const struct lesson_source lesson_sources[]; /* made from the files; the 
 enum { LESSON_KEPT = 16, LESSON_TEXT = 1600 };
 
 struct lesson {
-    const char *name;
+    const char *name, *source;
     char *text, *next; /* the lines, and the one that comes next */
     int line, part, parts;
     struct settings settings;
@@ -52,6 +52,10 @@ void lesson_close(struct lesson *lesson);
 /* On to the next part: its text in lesson->said, the keys that belong to it in lesson->keys. Past the last
  * one lesson->done is set. STATUS_INTERNAL: a check failed or the file is wrong; the message says where. */
 enum status lesson_next(struct lesson *lesson);
+
+/* Before the first part again: the run is let go, and what the lesson did to it. STATUS_NO_MEMORY: nothing has
+ * changed. */
+enum status lesson_restart(struct lesson *lesson);
 
 /* A command of the person's own, or of a screen that wants something to draw (NULL: none). id: NULL: any. */
 enum status lesson_command(struct lesson *lesson, const char *text, const char *screen, const char *id);

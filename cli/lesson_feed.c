@@ -65,11 +65,29 @@ static enum status command(struct feed *feed, const char *text, const char *scre
     return lesson_command(player->lesson, text, screen, id);
 }
 
-static enum status go_on(struct feed *feed) {
-    struct lesson_player *player = (struct lesson_player *)feed;
+static enum status go_on(struct lesson_player *player) {
     STATUS_TRY(lesson_next(player->lesson));
     tell(player);
     return STATUS_OK;
+}
+
+/* A person may have changed the run since: it is made again. */
+static enum status go_back(struct lesson_player *player) {
+    int part = player->lesson->part - 1;
+    STATUS_TRY(lesson_restart(player->lesson));
+    player->guide.returns++;
+    *player->guide.keys = 0;
+    enum status status = STATUS_OK;
+    do {
+        status = lesson_next(player->lesson);
+        tell(player);
+    } while (status == STATUS_OK && player->lesson->part < part);
+    return status;
+}
+
+static enum status turn(struct feed *feed, bool on) {
+    struct lesson_player *player = (struct lesson_player *)feed;
+    return on ? go_on(player) : go_back(player);
 }
 
 static void close_feed(struct feed *feed) {
@@ -77,7 +95,7 @@ static void close_feed(struct feed *feed) {
 }
 
 static const struct feed_ops ops = {pump,    no_fd, wants_nothing, no_wait,    status_of,
-                                    command, NULL,  NULL,          close_feed, go_on};
+                                    command, NULL,  NULL,          close_feed, turn};
 
 enum status lesson_feed(struct lesson *lesson, struct app_options *options, struct feed **out) {
     STATUS_TRY(lesson_next(lesson));

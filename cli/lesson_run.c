@@ -194,6 +194,25 @@ void lesson_title(const char *text, char *out, size_t size) {
     snprintf(out, size, "%.*s", (int)(strcspn(text, "\n") - 6), text + 6); /* "title " comes first */
 }
 
+enum status lesson_restart(struct lesson *lesson) {
+    char *text = strdup(lesson->source);
+    struct run_state *state = state_new();
+    if (!text || !state) {
+        free(text);
+        state_free(state);
+        return status_fail(STATUS_NO_MEMORY, "no memory for a lesson");
+    }
+    lesson_close(lesson);
+    lesson->text = lesson->next = text;
+    lesson->state = state;
+    lesson->generation++;
+    lesson->seq = 0;
+    lesson->line = lesson->part = lesson->kept = 0;
+    lesson->status = STATUS_OK;
+    lesson->done = false;
+    return STATUS_OK;
+}
+
 enum status lesson_open(const char *name, struct lesson *out) {
     const char *names[32];
     int count = 0;
@@ -202,13 +221,8 @@ enum status lesson_open(const char *name, struct lesson *out) {
         names[count++] = s->name;
         if (strcmp(s->name, name) != 0)
             continue;
-        out->text = strdup(s->text);
-        out->state = state_new();
-        if (!out->text || !out->state) {
-            lesson_close(out);
-            return status_fail(STATUS_NO_MEMORY, "no memory for a lesson");
-        }
-        out->next = out->text;
+        out->source = s->text;
+        STATUS_TRY(lesson_restart(out));
         for (const char *at = s->text; (at = strstr(at, "\nsay ")) != NULL; at++)
             out->parts++;
         return STATUS_OK;

@@ -8,6 +8,16 @@
 #include "engine/wire/command.h"
 #include "tui/config.h"
 
+static void open_views(struct app *app) {
+    towers_view_init(&app->towers);
+    screens_init(&app->screens);
+}
+
+static void close_views(struct app *app) {
+    towers_view_free(&app->towers);
+    screens_free(&app->screens);
+}
+
 struct app *app_new(const struct app_options *options) {
     struct app *app = calloc(1, sizeof *app);
     if (!app)
@@ -15,8 +25,7 @@ struct app *app_new(const struct app_options *options) {
     app->options = *options;
     snprintf(app->run, sizeof app->run, "%s", options->run ? options->run : "");
     snprintf(app->waiting, sizeof app->waiting, "%s", options->waiting ? options->waiting : "");
-    towers_view_init(&app->towers);
-    screens_init(&app->screens);
+    open_views(app);
     return app;
 }
 
@@ -24,8 +33,7 @@ void app_free(struct app *app) {
     if (!app)
         return;
     shown_free(&app->shown);
-    towers_view_free(&app->towers);
-    screens_free(&app->screens);
+    close_views(app);
     free(app);
 }
 
@@ -64,7 +72,8 @@ struct preferences *app_preferences(struct app *app) {
 }
 
 unsigned app_where(const struct app *app) {
-    return (app->options.replay ? WHERE_REPLAY : WHERE_LIVE) | screens_where(app->screen);
+    return (app->options.replay ? WHERE_REPLAY : WHERE_LIVE) | (app->options.guide ? WHERE_GUIDED : 0) |
+           screens_where(app->screen);
 }
 
 /* ---- keys */
@@ -213,6 +222,15 @@ static enum app_wish dismiss(struct app *app, const struct run_state *state, dou
     return APP_NOTHING;
 }
 
+/* Who turns once too often still reads the page. */
+static enum app_wish turn_page(struct app *app, bool on, double now) {
+    const struct guide *guide = app->options.guide;
+    bool end = on ? guide->done : guide->part <= 1;
+    if (end)
+        app_say(app, STYLE_PLAIN, on ? "this was the last page: q leaves" : "this is the first page", now);
+    return end ? APP_NOTHING : on ? APP_GO_ON : APP_GO_BACK;
+}
+
 static enum app_wish act(struct app *app, enum action action, const struct run_state *state, double now) {
     struct preferences *preferences = &app->options.preferences;
     struct view_orders orders = {.count = 0};
@@ -224,6 +242,9 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
     case ACTION_HELP:
         app->help = true;
         break;
+    case ACTION_GUIDE_ON:
+    case ACTION_GUIDE_BACK:
+        return turn_page(app, action == ACTION_GUIDE_ON, now);
     case ACTION_PAUSE:
         return app_command(app, state, now, !strcmp(state->phase, "paused") ? "resume" : "pause");
     case ACTION_STEP:
@@ -317,20 +338,24 @@ enum app_wish app_key(struct app *app, int key, const struct run_state *state, d
         return app_confirm(app, key, state, now);
     if (app->help)
         return help_key(app, key, state, now);
-    bool on = app->options.guide && (key == PRESS_ENTER || key == 'n');
-    if (on && !app->options.guide->done)
-        return APP_GO_ON;
-    if (on) { /* who presses it once too often still reads the last page */
-        app_say(app, STYLE_PLAIN, "this was the last page: q leaves", now);
-        return APP_NOTHING;
-    }
     return act(app, keymap_action(&app->options.keymap, key, app_where(app)), state, now);
 }
 
 void app_follow_guide(struct app *app, const struct run_state *state, double now) {
-    const char *keys = app->options.guide ? app->options.guide->keys : "";
-    while (keys[app->guided]) {
-        char key = keys[app->guided++];
+    const struct guide *guide = app->options.guide;
+    if (!guide)
+        return;
+    if (guide->returns != app->returns) {
+        close_views(app);
+        open_views(app);
+        app->screen = SCREEN_TOWERS;
+        app->message.until = 0; /* of what the run before was asked */
+        app->wanted_towers = 0;
+        app->guided = 0;
+        app->returns = guide->returns;
+    }
+    while (guide->keys[app->guided]) {
+        char key = guide->keys[app->guided++];
         int press = key == '<' ? PRESS_LEFT : key == '>' ? PRESS_RIGHT : key;
         (void)act(app, keymap_action(&app->options.keymap, press, app_where(app)), state, now);
     }

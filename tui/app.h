@@ -11,13 +11,13 @@
 
 struct app;
 
-/* A guided tour that is shown below the screen; Enter and n go on until it is done: its last page is shown.
- * The app only reads it. */
+/* A guided tour that is shown below the screen. The app only reads it. */
 struct guide {
     char text[1600];
     char keys[128]; /* pressed for the person, all parts' so far */
     int part, parts;
-    bool done;
+    bool done;        /* its last page is shown */
+    unsigned returns; /* how often it went back: the keys begin anew, on the screens as at the start */
 };
 
 /* What the console is on, as far as the person is concerned. */
@@ -38,6 +38,7 @@ enum app_wish {
     APP_COMMAND, /* send app_text() to the run; app_sent tells how that went */
     APP_CONTROL, /* client_control(app_text()) */
     APP_GO_ON,   /* the guide's next part */
+    APP_GO_BACK, /* the guide's part before */
     APP_MOVE,    /* move in the record: app_move() */
     APP_RESTYLE, /* the preferences have changed: term_restyle, then draw everything */
     APP_LEAVE,

@@ -82,6 +82,17 @@ static void draw_message(struct app *app, struct canvas *canvas, const struct fr
         draw_calm(app, canvas, box, state);
 }
 
+/* "enter or n" */
+static void name_keys(const struct app *app, enum action action, char out[40]) {
+    const struct key_binding *binding = keymap_binding(&app->options.keymap, action);
+    *out = 0;
+    for (int k = 0; k < 2; k++) {
+        char name[16];
+        press_name(binding->keys[k], name);
+        snprintf(out + strlen(out), 40 - strlen(out), "%s%s", *name && *out ? " or " : "", name);
+    }
+}
+
 /* The guide's words take the lower part of the screen. */
 static void draw_guide(const struct app *app, struct canvas *canvas, struct frame_layout *frame) {
     const struct guide *guide = app->options.guide;
@@ -93,10 +104,20 @@ static void draw_guide(const struct app *app, struct canvas *canvas, struct fram
     frame->body.rows -= rows + 1;
     struct box box = {frame->body.row + frame->body.rows, 0, 1, canvas->cols};
     scene_rule(canvas, box);
-    canvas_print(canvas, box.row, margin + 2, cols - 2, STYLE_KEY,
-                 guide->done ? " %d of %d, the end: q leaves, or look around "
-                             : " %d of %d: enter or n goes on ",
-                 guide->part, guide->parts);
+    char on[40], back[40], leave[40], words[160];
+    name_keys(app, ACTION_GUIDE_ON, on);
+    name_keys(app, ACTION_GUIDE_BACK, back);
+    name_keys(app, ACTION_LEAVE, leave);
+    back[strcspn(back, " ")] = 0; /* one is enough */
+    int length =
+        guide->done
+            ? snprintf(words, sizeof words, "%d of %d, the end: %s leaves", guide->part, guide->parts, leave)
+            : snprintf(words, sizeof words, "%d of %d: %s goes on", guide->part, guide->parts, on);
+    if (guide->part > 1)
+        length += snprintf(words + length, sizeof words - (size_t)length, ", %s goes back", back);
+    if (guide->done)
+        snprintf(words + length, sizeof words - (size_t)length, ", or look around");
+    canvas_print(canvas, box.row, margin + 2, cols - 2, STYLE_KEY, " %s ", words);
     canvas_paragraph(canvas, (struct box){box.row + 1, margin, rows, cols}, STYLE_STRONG, guide->text);
 }
 

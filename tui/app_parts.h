@@ -59,9 +59,10 @@ struct app {
     enum why_asked why;
     bool asked_control;    /* and nothing has come of it yet */
     int64_t requests_then; /* of the run's state, when it was asked for */
-    bool why_wanted; /* by a key, since this run began and control was ours: a console that was left does not
-                        ask */
-    size_t guided;   /* the guide's keys that were pressed */
+    bool why_wanted;  /* by a key, since this run began and control was ours: a console that was left does not
+                         ask */
+    size_t guided;    /* the guide's keys that were pressed */
+    unsigned returns; /* of the guide, when they were */
 };
 
 /* Where keys mean something now: WHERE_... */

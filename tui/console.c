@@ -114,7 +114,8 @@ static void carry_out(struct console *console, enum app_wish wish, double now) {
     case APP_NOTHING:
         break;
     case APP_GO_ON:
-        if (feed->ops->go_on && feed->ops->go_on(feed) != STATUS_OK)
+    case APP_GO_BACK:
+        if (feed->ops->turn && feed->ops->turn(feed, wish == APP_GO_ON) != STATUS_OK)
             app_say(console->app, STYLE_ALARM, status_text(), now);
         console->dirty = true;
         break;

@@ -53,8 +53,8 @@ struct feed_ops {
     /* Move in a record; NULL: the run is live. STATUS_NOT_FOUND: there is no such place. */
     enum status (*move)(struct feed *feed, enum feed_move move, double amount);
     void (*close)(struct feed *feed);
-    /* The next part of a guided tour; NULL: it is none. */
-    enum status (*go_on)(struct feed *feed);
+    /* The next part of a guided tour, or the one before; NULL: it is none. */
+    enum status (*turn)(struct feed *feed, bool on);
 };
 
 struct feed {

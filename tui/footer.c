@@ -63,11 +63,6 @@ static const char *hint_label(const struct footer *footer, const struct key_bind
     return binding->label;
 }
 
-/* Enter and n go on with a guide, and do nothing at its end. */
-static bool guides_key(const struct footer *footer, enum action action) {
-    return footer->guided && (action == ACTION_WHY_NEXT || action == ACTION_WHY_RUN);
-}
-
 static int collect_hints(const struct footer *footer, struct hint hints[HINTS]) {
     int count = 0;
     for (int i = 0; i < HINTS; i++) {
@@ -76,8 +71,7 @@ static int collect_hints(const struct footer *footer, struct hint hints[HINTS]) 
             binding && keymap_action(footer->keymap, binding->keys[0], footer->where) != binding->action;
         if (shadowed || !binding || !keymap_means(binding, footer->where) ||
             (hinted[i].orders && !footer->commands) ||
-            (hinted[i].walks && footer->guided && !footer->guide_done) ||
-            guides_key(footer, hinted[i].action))
+            (hinted[i].walks && footer->guided && !footer->guide_done))
             continue;
         char name[16], other[16] = "";
         press_name(binding->keys[0], name);

@@ -13,7 +13,7 @@ struct footer {
     unsigned where;      /* WHERE_LIVE or WHERE_REPLAY */
     enum action current; /* the screen that is shown */
     bool commands;       /* the keys that tell the run what to do mean something now */
-    bool guided;         /* a guide makes the steps, and Enter and n are its keys */
+    bool guided;         /* a guide makes the steps */
     bool guide_done;     /* it is at its end: other keys make steps again */
     bool paused, playing;
     char control[128]; /* at the right end; "": nothing */

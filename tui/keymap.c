@@ -6,6 +6,20 @@
 #include "tui/canvas.h"
 
 static const struct key_binding defaults[] = {
+    {ACTION_GUIDE_ON, /* before those of the screens, which have the same keys */
+     GROUP_GUIDE,
+     {PRESS_ENTER, 'n'},
+     WHERE_LIVE | WHERE_GUIDED,
+     "page-on",
+     NULL,
+     "the next page"},
+    {ACTION_GUIDE_BACK,
+     GROUP_GUIDE,
+     {'b', PRESS_BACKSPACE},
+     WHERE_LIVE | WHERE_GUIDED,
+     "page-back",
+     NULL,
+     "back a page: its run is made again, the same"},
     {ACTION_TOWERS,
      GROUP_SCREENS,
      {'1'},

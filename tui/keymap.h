@@ -77,6 +77,9 @@ enum action {
     /* the Images screen */
     ACTION_AGAIN,
     ACTION_CONFUSION,
+    /* a guided tour */
+    ACTION_GUIDE_ON,
+    ACTION_GUIDE_BACK,
     /* a record */
     ACTION_PLAY,
     ACTION_BACK,
@@ -92,18 +95,20 @@ enum action {
     ACTIONS
 };
 
-/* Where a key means something: on a live run, on a record, or both; and, with one of WHERE_SCREENS, only on
- * those screens, where it goes before what the key means elsewhere. */
+/* Where a key means something: on a live run, on a record, or both; and, with one of WHERE_SCREENS, only
+ * there, where it goes before what the key means elsewhere. */
 enum {
     WHERE_LIVE = 1,
     WHERE_REPLAY = 2,
     WHERE_BOTH = 3,
     WHERE_ON_WHY = 4,
     WHERE_ON_IMAGES = 8,
-    WHERE_SCREENS = WHERE_ON_WHY | WHERE_ON_IMAGES,
+    WHERE_GUIDED = 16, /* on every screen of a guided tour */
+    WHERE_SCREENS = WHERE_ON_WHY | WHERE_ON_IMAGES | WHERE_GUIDED,
 };
 
 enum key_group {
+    GROUP_GUIDE,
     GROUP_SCREENS,
     GROUP_RUN,
     GROUP_WHY,

@@ -79,15 +79,21 @@ static bool key_names(const struct keymap *keymap, const struct key_binding *bin
     return *out || !elsewhere;
 }
 
+/* Keys of other screens are told too, those of a tour only in one. */
+static bool is_told(const struct key_binding *binding, unsigned where) {
+    return (binding->where & where & WHERE_BOTH) &&
+           !(binding->where & WHERE_GUIDED && !(where & WHERE_GUIDED));
+}
+
 static void put_keys(struct help_page *page, const struct keymap *keymap, unsigned where) {
     static const char *const heads[KEY_GROUPS] = {
-        "screens",    "the run", "the Why screen", "the Images screen",
-        "the record", "curves",  "moving",         "console"};
+        "the lesson", "screens", "the run", "the Why screen", "the Images screen",
+        "the record", "curves",  "moving",  "console"};
     for (int group = 0; group < KEY_GROUPS; group++) {
         bool begun = false;
         for (int i = 0; i < keymap->count; i++) {
             const struct key_binding *binding = &keymap->bindings[i];
-            if (!(binding->where & where & WHERE_BOTH) || (int)binding->group != group)
+            if (!is_told(binding, where) || (int)binding->group != group)
                 continue;
             char names[64];
             if (!key_names(keymap, binding, where, names, sizeof names))
@@ -126,7 +132,7 @@ static void put_own(struct help_page *page, const struct keymap *keymap, unsigne
     put_head(page, "actions, for key ACTION KEY");
     char names[ACTIONS * 20] = "";
     for (int i = 0; i < keymap->count; i++)
-        if (keymap->bindings[i].where & where & WHERE_BOTH) {
+        if (is_told(&keymap->bindings[i], where)) {
             size_t length = strlen(names);
             snprintf(names + length, sizeof names - length, "%s%s", length ? ", " : "",
                      keymap->bindings[i].name);

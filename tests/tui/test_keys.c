@@ -274,7 +274,7 @@ static void changes_are_said(void **state) {
     type_line(&desk, "budget");
     assert_false(desk_shows(&desk, "no action"));
     type_line(&desk, "key pause n");
-    assert_true(desk_shows(&desk, "key pause = n, taken from next-phase"));
+    assert_true(desk_shows(&desk, "key pause = n, taken from page-on and next-phase"));
     app_key(desk.app, '2', desk.state, desk.now);
     expect_command(&desk, 'n', "pause");
     desk_free(&desk);
