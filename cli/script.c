@@ -44,6 +44,13 @@ static enum status read_lines(const char *path, char *text, struct script *scrip
         if (end)
             *end++ = 0;
         number++;
+        const char *return_at = strchr(line, '\r');
+        if (return_at && return_at[1])
+            return status_fail(
+                STATUS_BAD_INPUT,
+                "%s:%d: a carriage return within a line, which would hide what follows it: end lines "
+                "with a line feed",
+                path, number);
         if (strchr("#\r", line[strspn(line, " \t")]))
             continue; /* a comment or an empty line */
         if (script->count == room) {

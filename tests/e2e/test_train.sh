@@ -68,6 +68,10 @@ refuse 1 'bad.script:4: ' train --script bad.script
 printf '5 towers 3\n' >bad.script
 refuse 1 'bad.script:1: ' train --script bad.script
 refuse 4 'none.script' train --script none.script
+printf '@3 towers 4\r@6 towers 1\r' >bad.script
+refuse 1 'bad.script:1: a carriage return within' train --script bad.script
+printf '# a comment\r@6 towers 1\r\n' >bad.script
+refuse 1 'bad.script:1: a carriage return within' train --script bad.script
 train first >out 2>err
 [ $? = 3 ] && grep -q 'exists already' err || fail "a name that exists: $(cat err)"
 grep -q '"reason":"done"' runs/first/events.jsonl || fail "the first run was touched"
