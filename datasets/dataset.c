@@ -100,9 +100,9 @@ static enum status only_a_file(const char *path) {
     const unsigned char *bytes = source_peek(source, &size);
     const char *looks = source_looks_like(bytes, size);
     if (!*looks && size >= 4 && bytes[0] == 0 && bytes[1] == 0 && bytes[2] == 8)
-        looks = bytes[3] == 3 ? " (IDX images)" : " (IDX)";
+        looks = bytes[3] == 3 ? " (IDX images: give the folder that it lies in)" : " (IDX: give its folder)";
     else if (!*looks && source_file_size(source) % 3073 == 0)
-        looks = " (its size fits CIFAR-10 records)";
+        looks = " (its size fits CIFAR-10 records: give the folder that it lies in)";
     status_fail(STATUS_BAD_INPUT,
                 "%s is a file%s; a folder is expected, with training and test images and their labels", path,
                 looks);
@@ -167,6 +167,29 @@ static void compare_sets(struct dataset *data) {
             (long long)test->count);
 }
 
+/* Classes without a training image, where there are so many images that none is left out by chance: the
+ * labels may be another set's, or the end of a file that was sorted by them was left out. */
+static void look_for_classes(struct dataset *data) {
+    enum { OF_EACH = 20 }; /* images that a class would have at least */
+    const struct image_set *train = &data->train;
+    int64_t counts[UINT8_MAX + 1] = {0};
+    int first = -1, missing = 0;
+    if (train->count / OF_EACH < data->classes)
+        return;
+    for (int64_t i = 0; i < train->count; i++)
+        counts[train->labels[i]]++;
+    for (int class = 0; class < data->classes; class++) {
+        if (counts[class])
+            continue;
+        first = first < 0 ? class : first;
+        missing++;
+    }
+    if (missing)
+        note_add(data, "%d of the %d classes, the first of them %d%s%.60s, have no training image", missing,
+                 data->classes, first, data->class_names ? " " : "",
+                 data->class_names ? data->class_names[first] : "");
+}
+
 static bool fashion_found(void) {
     struct stat info;
     return stat(FASHION_FOLDER, &info) == 0;
@@ -205,8 +228,10 @@ enum status dataset_open(const char *name, const struct dataset_options *options
     if (status == STATUS_OK) {
         content_hash(&data->train);
         content_hash(&data->test);
-        if (strcmp(data->format, "generated") != 0)
+        if (strcmp(data->format, "generated") != 0) {
             compare_sets(data);
+            look_for_classes(data);
+        }
         if (!data->notes && !(data->notes = strdup("")))
             status = status_fail(STATUS_NO_MEMORY, "no memory for a data set");
     }

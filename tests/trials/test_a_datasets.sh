@@ -212,6 +212,8 @@ accept a8/test_is_batch_3 warning: 'images 400 to 599'
 copy ok/plain a8/train_labels_for_test
 idx_images $N 77 28 >a8/train_labels_for_test/$TIM; cp ok/plain/$LA a8/train_labels_for_test/$TLA
 accept a8/train_labels_for_test warning: 'test labels are byte for byte'
+copy ok/plain a8/one_class; { printf '\x00\x00\x08\x01\x00\x00\x00\xc8'; head -c 200 /dev/zero | tr '\0' '\3'; } >a8/one_class/$LA
+accept a8/one_class 'warning: 9 of the 10 classes, the first of them 0, have no training image'
 
 copy ok/cifar10 a8/batch_twice; cp ok/cifar10/data_batch_2.bin a8/batch_twice/data_batch_5.bin
 accept a8/batch_twice warning: data_batch_2.bin data_batch_5.bin 'the same images'
@@ -242,7 +244,8 @@ mkdir a9/other; echo hello >a9/other/readme.txt
 refuse a9/other 'no data set' readme.txt $IM
 copy ok/plain a9/three; rm a9/three/$TLA
 refuse a9/three 'test labels' $TLA
-refuse ok/plain/$IM $IM 'is a file' folder
+refuse ok/plain/$IM $IM 'is a file' IDX 'give the folder'
+refuse ok/cifar10/data_batch_1.bin 'is a file' CIFAR-10 'give the folder'
 refuse ok/cifar10/batches.meta.txt 'is a file' folder
 refuse ok/cifar10/batches.meta.txt/below 'not a folder'
 refuse nowhere nowhere fashion-mnist generated
