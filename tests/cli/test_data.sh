@@ -1,12 +1,6 @@
 #!/usr/bin/env bash
 # towerscope data: order and show.
-set -u
-cd "$TEST_TMP"
-bad=0
-fail() {
-    echo "FAIL: $*"
-    bad=1
-}
+. "$SOURCE/tests/support/test.sh"
 
 # ---- order: which image goes to which tower, and how it is distorted
 "$TOWERSCOPE" data make set --images 1000 >/dev/null || fail 'data make failed'
@@ -78,4 +72,4 @@ done
 "$TOWERSCOPE" data check "$(printf 'no\033[31msuch\nset')" 2>err && fail 'a set with control bytes in its name was found'
 [ "$(wc -l <err)" = 1 ] && ! grep -q $'\x1b' err || fail 'control bytes of a name reach the terminal'
 
-exit $bad
+finish

@@ -1,18 +1,6 @@
 #!/usr/bin/env bash
 # What the commands answer to a wrong line, a full disk behind standard output, and a script that goes amiss.
-set -u
-cd "$TEST_TMP"
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
-# expect CODE WORDS COMMAND...: the exit code, and the words in what it says
-expect() {
-    local code=$1 words=$2
-    shift 2
-    timeout 200 "$TOWERSCOPE" "$@" >out 2>err </dev/null
-    local rc=$?
-    [ $rc = "$code" ] || fail "$*: exit $rc, not $code: $(cat err)"
-    cat out err | grep -qF -- "$words" || fail "$*: \"$words\" is not in: $(cat err)"
-}
+. "$SOURCE/tests/support/test.sh"
 softmax=(--data generated --model softmax --lr 0.01 --eval-every 0)
 
 # ---- the nearest word when one is near, and none when none is
@@ -147,4 +135,4 @@ printf '@3 towers 5\n@3 stop\n' >session
 train stopped --steps 9 --script session >out 2>err || fail "stop: $(cat err)"
 expect 0 'ended' ls
 grep -qE '^stopped +ended +3 +5 ' out || fail "towers after a stop: $(cat out)"
-exit $failed
+finish

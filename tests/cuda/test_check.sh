@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # The script that checks a GPU works where there is none: its bundle unpacks, it says that there is no device and fails,
 # and on a simulated device its comparisons run.                                        test-timeout: 300
-set -u
-fail() { echo "$*"; exit 1; }
+. "$SOURCE/tests/support/test.sh"
 case $BUILD in
 */release) ;;
 *) echo "bundles are made of the release build"; exit 77 ;;
@@ -51,3 +50,4 @@ done
 grep -qE '^\| bf16 \| 6 \| [0-9]+ \| [0-9]+ \| not measured \| 1000 \| 1000 \| 1000 \| [0-9.]+ \|$' <<<"$out" || fail "no row of bf16"
 grep -qE '^\| tf32 \| 6 \| [0-9]+ \| [0-9]+ \| not measured \| 1000 \| not measured \| 1000 \| [0-9.]+ \|$' <<<"$out" ||
     fail "no row of tf32"
+finish

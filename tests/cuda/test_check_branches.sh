@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # What check.sh says when something on a machine with a GPU is wrong, absent or slow: the program, the driver's tools and
 # PyTorch are stand-ins here, so that each of its answers is heard once. Nothing is computed.
-set -u
-fail() { echo "$*"; exit 1; }
+. "$SOURCE/tests/support/test.sh"
 case $BUILD in
 */release) ;;
 *) echo "one build is enough for a script"; exit 77 ;;
@@ -121,4 +120,4 @@ says 'does not unpack'
 out=$(bash "$TEST_TMP/empty/check.sh" --fast 2>&1) && fail "--fast is an option"
 says 'unknown option --fast'
 [ -z "$(ls -A "$TEST_TMP/tmp")" ] || fail "it leaves behind: $(ls "$TEST_TMP/tmp")"
-exit 0
+finish

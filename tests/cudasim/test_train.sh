@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # The program on simulated GPUs: its losses are the CPU's, and its record tells which tower was on which GPU.
 # test-timeout: 300; test-skip-under: thread (threads of kernels are contexts that it does not follow)
-set -u
+. "$SOURCE/tests/support/test.sh"
 [ -e "$BUILD/sim/backend_sim.so" ] || {
     echo "this build has no simulated GPU: it takes a C++ compiler and the headers of CUDA and NCCL"
     exit 77
 }
 export TOWERSCOPE_PLUGINS=$BUILD/sim TOWERSCOPE_RUNS=$TEST_TMP/runs CUDASIM_GPUS=2
-fail() { echo "$*"; exit 1; }
 train() { # NAME DEVICES [OPTIONS]
     "$TOWERSCOPE" train "$1" --devices "$2" --data generated --model softmax --batch 20 --lr 0.01 --steps 20 \
         --seed 3 --eval-every 0 --checkpoint-every 0 "${@:3}" >"$TEST_TMP/$1.out" 2>&1
@@ -56,4 +55,4 @@ done
 train third sim:2 && fail "a GPU that is not there was taken"
 grep -q "there is no GPU of number 2" "$TEST_TMP/third.out" || fail "$(cat "$TEST_TMP/third.out")"
 "$TOWERSCOPE" eval on-sim --devices sim:1 >"$TEST_TMP/eval.out" 2>&1 || fail "$(cat "$TEST_TMP/eval.out")"
-exit 0
+finish

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # towerscope bench: it runs, its tables have their rows, wrong usage is told. Nothing here looks at a time.
-set -u
-fail() { echo "FAIL: $*"; exit 1; }
+. "$SOURCE/tests/support/test.sh"
 
-"$TOWERSCOPE" bench --rounds 1 --seconds 0 --batch 8 --threads 1,2 --towers 1,3 --torch "" >"$TEST_TMP/out" 2>"$TEST_TMP/errors" ||
+"$TOWERSCOPE" bench --rounds 1 --seconds 0 --batch 8 --threads 1,2 --towers 1,3 --torch "" >out 2>errors ||
     fail "bench: exit $?"
-out=$(cat "$TEST_TMP/out")
+out=$(cat out)
 echo "$out"
-[ -s "$TEST_TMP/errors" ] && fail "progress is shown where there is no terminal"
+[ -s errors ] && fail "progress is shown where there is no terminal"
 grep -qE '^peak .* GFLOP/s on 1 thread, .* GFLOP/s on 2 threads$' <<<"$out" || fail "no peak"
 [ "$(grep -cE '^ +[12] +[13] +[0-9]+ ' <<<"$out")" = 8 ] || fail "expected 8 rows of rates"
 
@@ -41,28 +40,26 @@ grep -q ' against ' <<<"$out" && fail "a ratio of nothing"
 grep -qE '^peak .* GFLOP/s on 1 thread$' <<<"$out" || fail "no peak of one thread"
 
 # A signal ends it, and takes the records of its runs away.
-mkdir "$TEST_TMP/temporary"
-: >"$TEST_TMP/signalled"
-TMPDIR=$TEST_TMP/temporary "$TOWERSCOPE" bench --rounds 50 --seconds 2 --batch 2 --threads 1 --towers 1 --torch "" \
-    >"$TEST_TMP/signalled" 2>"$TEST_TMP/errors" &
+mkdir temporary
+: >signalled
+TMPDIR=$PWD/temporary "$TOWERSCOPE" bench --rounds 50 --seconds 2 --batch 2 --threads 1 --towers 1 --torch "" \
+    >signalled 2>errors &
 bench=$!
-for ((i = 0; i < 600; i++)); do
-    grep -q '^network' "$TEST_TMP/signalled" && break
-    sleep 0.1
-done
+await -p $bench grep -q '^network' signalled
 kill -TERM $bench
 wait $bench
 [ $? = 130 ] || fail "a signal: expected exit 130"
-grep -q 'interrupted' "$TEST_TMP/errors" || fail "not said that it was interrupted"
-[ -z "$(ls -A "$TEST_TMP/temporary")" ] || fail "left behind: $(ls -A "$TEST_TMP/temporary")"
+grep -q 'interrupted' errors || fail "not said that it was interrupted"
+[ -z "$(ls -A temporary)" ] || fail "left behind: $(ls -A temporary)"
 
 for wrong in "--rounds 0" "--towers 1,x" "--seconds -1" "--threads" "--nothing" "more"; do
-    "$TOWERSCOPE" bench $wrong >/dev/null 2>"$TEST_TMP/errors"
+    "$TOWERSCOPE" bench $wrong >/dev/null 2>errors
     [ $? = 2 ] || fail "bench $wrong: expected exit 2"
-    [ -s "$TEST_TMP/errors" ] || fail "bench $wrong: nothing said"
+    [ -s errors ] || fail "bench $wrong: nothing said"
 done
-"$TOWERSCOPE" bench --towers 9 --batch 8 --rounds 1 --torch "" 2>"$TEST_TMP/errors" >/dev/null && fail "9 towers for 8 images"
-grep -q '9 towers' "$TEST_TMP/errors" || fail "not said why"
-"$TOWERSCOPE" bench --isa sse9 2>"$TEST_TMP/errors" >/dev/null && fail "an unknown instruction set"
-grep -q 'sse9' "$TEST_TMP/errors" || fail "not said which"
+"$TOWERSCOPE" bench --towers 9 --batch 8 --rounds 1 --torch "" 2>errors >/dev/null && fail "9 towers for 8 images"
+grep -q '9 towers' errors || fail "not said why"
+"$TOWERSCOPE" bench --isa sse9 2>errors >/dev/null && fail "an unknown instruction set"
+grep -q 'sse9' errors || fail "not said which"
 "$TOWERSCOPE" bench --help | grep -q -- --rounds || fail "no help"
+finish

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `towerscope doctor`: what it lists, how it plans a model, what it refuses.
-set -u
-cd "$TEST_TMP"
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
+. "$SOURCE/tests/support/test.sh"
 "$TOWERSCOPE" doctor >out 2>err </dev/null || fail "exit $?: $(cat err)"
 [ ! -s err ] || fail "stderr: $(cat err)"
 for section in machine devices libraries terminal 'data sets'; do grep -qx "$section" out || fail "no $section: $(cat out)"; done
@@ -31,4 +28,4 @@ grep -q '^  evaluation, 100 images in 2 lanes: ' out || fail "20 batches on 40 t
 "$TOWERSCOPE" doctor --batch 12 >out 2>err
 [ $? = 2 ] || fail 'options without --plan'
 "$TOWERSCOPE" doctor --help | grep -q -- '--plan MODEL' || fail '--help'
-exit $failed
+finish

@@ -1,25 +1,15 @@
 #!/usr/bin/env bash
 # The engine as a process of its own: started, steered, left, killed, resumed; found from any folder.
 # test-timeout: 400
-set -u
-cd "$TEST_TMP"
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
+. "$SOURCE/tests/support/test.sh"
 run() { "$TOWERSCOPE" run --detach --data generated --model softmax --lr 0.01 --eval-every 0 --checkpoint-every 0 "$@"; }
 ctl() { "$TOWERSCOPE" ctl --timeout 150 "$@"; }
 pause() { read -rt "$1" <> <(:) || :; } # seconds
-# until_ok COMMAND...: for a hundred seconds at least
-until_ok() {
-    local i
-    for i in $(seq 1000); do "$@" >/dev/null 2>&1 && return; pause 0.1; done
-    fail "waited in vain: $*"
-}
 field() { sed -E "s/.*\"$1\":\"?([^,\"}]*).*/\1/"; }
 step() { ctl "$1" status --json | field step; }
 process() { ctl "$1" status --json | field process; }
 beyond() { [ "$(step "$1")" -gt "$2" ]; }
 state_is() { "$TOWERSCOPE" ls | grep -qE "^$1 +$2 "; }
-trap 'for r in runs/*; do p=$(cat $r/lock 2>/dev/null) && kill -9 $p 2>/dev/null; done' EXIT
 
 # ---- a start: the name is printed, the engine has a session of its own and writes a log
 [ "$(run one)" = one ] || fail "run --detach prints the name"
@@ -30,7 +20,7 @@ pid=$(process one)
 grep -q '^model ' runs/one/engine.log || fail "engine.log: $(cat runs/one/engine.log)"
 [ "$(cat runs/one/lock)" = "$pid" ] || fail "the lock tells the process"
 name=$(run --steps 3) && [ -d "runs/$name" ] || fail "a name is made up: $name"
-until_ok state_is "$name" ended
+await state_is "$name" ended
 
 # ---- what it refuses leaves nothing behind, and says why at once
 for bad in "--towers 0" "--data nowhere" "--model nowhere" "../escape" "--config none.ini" "-x"; do
@@ -51,10 +41,10 @@ if command -v script >/dev/null; then
     mkfifo keys # that nobody types on
     TERM=xterm script -qc "exec '$TOWERSCOPE' attach one" screen >/dev/null 2>&1 <>keys &
     console_is_there() { console=$(pgrep -f "^$TOWERSCOPE attach one") && [ -s screen ]; }
-    until_ok console_is_there
+    await console_is_there
     at=$(step one)
     kill -9 $console
-    until_ok beyond one $((at + 5))
+    await beyond one $((at + 5))
     kill %% 2>/dev/null
 fi
 
@@ -66,7 +56,7 @@ ctl one pause >/dev/null || fail "pause"
 at=$(step one)
 [ "$(ctl one status --json | field state)" = paused ] || fail "paused"
 ctl one step 3 >/dev/null || fail "step 3"
-until_ok beyond one $((at + 2))
+await beyond one $((at + 2))
 pause 0.3
 [ "$(step one)" = $((at + 3)) ] || fail "three steps, not $(($(step one) - at))"
 ctl one set lr 0.05 >"$TEST_TMP/out" && grep -q '0.05' "$TEST_TMP/out" || fail "set lr"
@@ -79,7 +69,7 @@ ctl one set batch 7 >/dev/null 2>&1
 ctl one set batch 128 >/dev/null || fail "set batch"
 ctl one note --at $((at + 500)) 'hello  there' >"$TEST_TMP/out" 2>"$TEST_TMP/err" &
 later=$!
-until_ok grep -q "waits for step $((at + 500))" "$TEST_TMP/err"
+await grep -q "waits for step $((at + 500))" "$TEST_TMP/err"
 ctl one resume >/dev/null || fail "resume"
 wait $later || fail "a command for later: $(cat "$TEST_TMP/err")"
 grep -q "^applied after step $((at + 500))" "$TEST_TMP/out" || fail "at its step: $(cat "$TEST_TMP/out")"
@@ -96,12 +86,12 @@ state_is one training || fail "ls from another folder: $("$TOWERSCOPE" ls)"
 cd "$TEST_TMP"
 
 # ---- kill -9 of the engine: ls says crashed, attach says what to do, from any folder; resume goes on
-until_ok beyond one $((at + 20))
+await beyond one $((at + 20))
 ctl one save >/dev/null || fail "save"
 saved=$(ls runs/one/checkpoints | tail -n 1 | tr -dc 0-9 | sed 's/^0*//')
 pid=$(process one)
 kill -9 "$pid"
-until_ok state_is one crashed
+await state_is one crashed
 cd /
 "$TOWERSCOPE" ls 2>/dev/null | grep -q '^one ' && fail "a crashed run is listed in other folders"
 "$TOWERSCOPE" attach one 2>"$TEST_TMP/err" </dev/null
@@ -112,7 +102,7 @@ ctl one pause 2>"$TEST_TMP/err"
 cd "$TEST_TMP"
 [ "$(run one --resume 2>err)" = one ] || fail "resume after a crash"
 grep -q "^towerscope: one goes on after step $saved," err || fail "a resume says from where: $(cat err)"
-until_ok beyond one "$saved"
+await beyond one "$saved"
 state_is one training || fail "it trains again"
 grep -q "\"resumed_from\":$saved[,}]" runs/one/events.jsonl ||
     fail "it says from where: $saved, $(ls runs/one/checkpoints), $(grep -o '"resumed_from":[0-9]*' runs/one/events.jsonl)"
@@ -130,10 +120,9 @@ ctl one status >/dev/null || fail "it goes on"
 # ---- SIGTERM: saved, said, gone; also while it is paused
 ctl one pause >/dev/null
 kill -TERM "$pid"
-until_ok state_is one ended
+await state_is one ended
 tail -n 1 runs/one/events.jsonl | grep -q '"event":"run_end".*"reason":"stopped".*signal 15' || fail "run_end"
-gone() { ! kill -0 "$pid" 2>/dev/null; }
-until_ok gone
+await gone "$pid"
 [ -z "$(ls "$XDG_STATE_HOME/towerscope/live")" ] || fail "left behind: $(ls "$XDG_STATE_HOME/towerscope/live")"
 
 # ---- every event has its number, without a hole, across crash and resume; JSON that strict readers take
@@ -145,4 +134,4 @@ grep -nE '[:,[] *-?(nan|inf|NaN|Infinity)' runs/one/events.jsonl && fail "no JSO
 XDG_STATE_HOME=/dev/null "$TOWERSCOPE" train alone --data generated --model softmax --steps 5 --eval-every 0 >out 2>err || fail "train without a state folder: $(cat err)"
 grep -q 'no console can attach' err || fail "it says so: $(cat err)"
 grep -hE -A5 'Sanitizer|runtime error' runs/*/engine.log && fail "a sanitizer spoke in an engine's log"
-exit $failed
+finish

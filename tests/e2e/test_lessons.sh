@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # Every lesson runs unattended, its checks hold, and its sentences are complete.
-set -u
-cd "$TEST_TMP"
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
+. "$SOURCE/tests/support/test.sh"
 lesson() { "$TOWERSCOPE" lesson "$@" </dev/null; }
 
 lesson >list 2>err || fail "lesson: exit $?"
@@ -37,4 +34,4 @@ lesson no-scpe >out 2>err && fail "a lesson that is not there"
 grep -q 'there is no lesson "no-scpe"; the nearest is no-scope' err || fail "$(cat err)"
 lesson one-batch two >out 2>err
 [ $? = 2 ] || fail "two names"
-exit $failed
+finish

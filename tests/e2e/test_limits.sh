@@ -2,25 +2,11 @@
 # A run under limits that others have set: small stacks, few descriptors, no room for the last state, things in the way.
 # test-timeout: 200
 # test-skip-under: thread (it is of files and processes; threads are looked at elsewhere)
-set -u
-cd "$TEST_TMP"
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
+. "$SOURCE/tests/support/test.sh"
 unset TOWERSCOPE_SAVE_SECONDS
 small=(--data generated --model softmax --lr 0.01 --eval-every 0)
 train() { "$TOWERSCOPE" train "$@" "${small[@]}" >out 2>err </dev/null; }
 checkpoint() { printf 'runs/%s/checkpoints/step-%08d.safetensors' "$1" "$2"; }
-await() { # PID COMMAND...: until it succeeds, or the process has ended
-    local i pid=$1
-    shift
-    for ((i = 0; i < 30000; i++)); do
-        "$@" && return 0
-        kill -0 "$pid" 2>/dev/null || break
-        sleep 0.02
-    done
-    "$@"
-}
-export -f await
 
 # ---- a small stack: all of it works in threads that have more
 (ulimit -s 64 && train stack --model cifar10 --batch 8 --steps 2) || fail "a small stack: exit $?: $(cat err)"
@@ -28,7 +14,7 @@ export -f await
 (ulimit -s 64 && exec "$TOWERSCOPE" eval stack >out 2>err) || fail "a small stack: eval: exit $?: $(cat err)"
 (ulimit -s 64 && exec "$TOWERSCOPE" train waits "${small[@]}" --steps 100000000 >out 2>err </dev/null) &
 pid=$!
-await $pid grep -q 'step 10, ' out || fail "a small stack: $(cat out err)"
+await -p $pid grep -q 'step 10, ' out || fail "a small stack: $(cat out err)"
 kill -TERM $pid
 wait $pid
 rc=$?
@@ -70,12 +56,13 @@ grep -q 'engine.log is a pipe.*move it away' err || fail "a pipe for a log: $(ca
 # ---- no room: it waits for that, and says how to end without
 if unshare -Urm true 2>/dev/null; then
     mkdir disk
+    export -f await fail
     unshare -Urm bash -c '
         begin() { "$TOWERSCOPE" train "$@" --runs disk --data generated --model softmax --lr 0.01 --eval-every 0 \
             --record-every 1000 >out 2>err </dev/null & pid=$!; }
         mount -t tmpfs -o size=100k tmpfs disk || exit 99
         begin done --steps 5
-        await $pid grep -q "is done, but step 5 can.t be saved: .*No space.*Make room.*ctl done stop --discard.*no step before it is saved" err || exit 98
+        await -p $pid grep -q "is done, but step 5 can.t be saved: .*No space.*Make room.*ctl done stop --discard.*no step before it is saved" err || exit 98
         mount -o remount,size=4m disk || exit 97
         "$TOWERSCOPE" ctl done save --runs disk >saved 2>&1 # or it has tried by itself meanwhile
         wait $pid || exit 96
@@ -83,9 +70,9 @@ if unshare -Urm true 2>/dev/null; then
         rm -r disk/done
         mount -o remount,size=100k disk || exit 94
         begin ends --steps 100000000
-        await $pid grep -q "step 10, " out || exit 93
+        await -p $pid grep -q "step 10, " out || exit 93
         kill -TERM $pid
-        await $pid grep -q "the run ends, but step [0-9]* can.t be saved: " err || exit 92
+        await -p $pid grep -q "the run ends, but step [0-9]* can.t be saved: " err || exit 92
         kill -TERM $pid
         wait $pid
         [ $? = 1 ] && grep -q "^towerscope: step [0-9]* is not saved: .*; no step before it is saved$" err || exit 91
@@ -110,4 +97,4 @@ for ((i = 0; i < 40; i++)); do echo '@2 note a long line that is one of very man
 train scripted --resume --steps 9 --script script || fail "a long script again: $(cat err)"
 grep -qE 'left out, as behind it: @2 note a long .* and [0-9]+ more$' err || fail "a long script again: $(cat err)"
 
-exit $failed
+finish

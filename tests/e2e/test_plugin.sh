@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # Why a GPU can't be used, in the words of `doctor` and of the refusal; and a run without one is as ever, plugin or not.
-set -u
-fail() { echo "$*"; exit 1; }
-cd "$TEST_TMP"
+. "$SOURCE/tests/support/test.sh"
 cc=${CC:-cc}
 
 refused() { # WORDS: `--devices cuda:0` is refused with them
@@ -64,3 +62,4 @@ with=$("$TOWERSCOPE" train with --data generated --model softmax --steps 3 --see
 TOWERSCOPE_PLUGINS=$TEST_TMP/none "$TOWERSCOPE" train without --data generated --model softmax --steps 3 --seed 7 \
     --runs runs >/dev/null || fail "a run without the plugin"
 "$TOWERSCOPE" diff with without --runs runs || fail "the plugin changed a run: $with"
+finish

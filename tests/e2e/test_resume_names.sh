@@ -2,9 +2,7 @@
 # What changed behind a run's back is named when it goes on: its model file, its images, the folder it is resumed from, its
 # checkpoints, a wrong rule in force.
 # test-timeout: 240
-set -u
 . "$SOURCE/tests/trials/fixtures.sh"
-cd "$TEST_TMP"
 train() { "$TOWERSCOPE" train "$@" --eval-every 0 --log-every 1000000 >out 2>err </dev/null; }
 resume() { "$TOWERSCOPE" train "$1" --resume "${@:2}" --log-every 1000000 >out 2>err </dev/null; }
 steps() { grep -c '"event":"step"' "runs/$1/events.jsonl"; }
@@ -101,10 +99,7 @@ grep -q "begins again at step 0: its record says that step 12 was saved, and the
 "$TOWERSCOPE" train short --data set --model softmax --batch 16 --steps 100000000 \
     --checkpoint-every 0 --eval-every 0 >out 2>err </dev/null &
 pid=$!
-until grep -qs '"event":"step"' runs/short/events.jsonl; do
-    kill -0 $pid 2>/dev/null || break
-    sleep 0.02
-done
+await -p $pid grep -qs '"event":"step"' runs/short/events.jsonl
 kill -9 $pid
 wait $pid 2>/dev/null
 resume short --steps 2 || fail "killed before its first checkpoint: $(cat err)"
@@ -124,4 +119,4 @@ printf '@4 why apply no-average\n@8 stop\n' >stop.script
 train apart --data set --model softmax --towers 3 --batch 16 --steps 12 --script stop.script || fail "apart: $(cat err)"
 resume apart || fail "apart, resumed: $(cat err)"
 grep -q 'no-average is in force.*; the towers set out again from their mean' err || fail "no-average: $(cat err)"
-exit $bad
+finish

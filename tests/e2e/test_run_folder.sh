@@ -2,31 +2,13 @@
 # A live run whose folder, lock or record somebody moves or removes; a disk that is full when the run is to stop; an engine
 # that listens where `ctl` does not look.
 # test-timeout: 300
-set -u
-cd "$TEST_TMP"
-bad=0
-fail() {
-    echo "FAIL: $*"
-    bad=1
-}
-trap 'for lock in runs/*/lock disk/*/lock; do pid=$(head -n 1 "$lock" 2>/dev/null) && [ -n "$pid" ] && kill "$pid" 2>/dev/null; done' EXIT
+. "$SOURCE/tests/support/test.sh"
 options=(--data generated --model softmax --lr 0.01 --eval-every 0 --checkpoint-every 0)
 run() { "$TOWERSCOPE" run "$@" --detach "${options[@]}" >out 2>&1 || fail "run $1: $(cat out)"; }
 ctl() { "$TOWERSCOPE" ctl --timeout 120 "$@" >out 2>err; }
-await() { # COMMAND...: until it succeeds
-    local i
-    for ((i = 0; i < 5000; i++)); do
-        "$@" && return 0
-        sleep 0.02
-    done
-    fail "waited in vain for: $*"
-    return 1
-}
 says() { grep -qs -- "$2" "runs/$1/events.jsonl"; }
 state() { "$TOWERSCOPE" ls 2>/dev/null | awk -v name="$1" '$1 == name { print $2 }'; }
 is() { [ "$(state "$1")" = "$2" ]; }
-# stopped, with all its threads: else one may still write into what is being removed
-is_stopped() { ! cat /proc/"$1"/task/*/status | grep '^State:' | grep -qv 'T (stopped)'; }
 alarms() { grep '"event":"alarm"' "runs/$1/events.jsonl"; }
 # the record of a run: numbers without holes, and its beginning and end
 whole() { # RUN
@@ -73,7 +55,7 @@ ctl second pause || fail "pause: $(cat err)"
 ctl second resume || fail "resume: $(cat err)"
 pid=$(cat runs/second/lock)
 kill -STOP "$pid"
-await is_stopped "$pid"
+await stands "$pid" # else it may still write into what is being removed
 rm -r runs/second
 kill -CONT "$pid"
 await says second "the run's folder was removed: .* is new, with the record and a checkpoint of this step"
@@ -168,8 +150,8 @@ if unshare -Urm true 2>/dev/null; then
         await waits || exit 86
         fill
         ctl done resume || exit 85
-        stands() { ctl done status && grep -q "^done: paused, step 20 of 20" out; }
-        await stands || exit 84
+        is_done() { ctl done status && grep -q "^done: paused, step 20 of 20" out; }
+        await is_done || exit 84
         ctl done save && exit 83
         rm disk/filler
         ctl done save # or it has tried by itself meanwhile
@@ -198,4 +180,4 @@ if unshare -Urm true 2>/dev/null; then
         [ "$n" -ge 1 ] && [ "$n" -le 14 ] || fail "failed saves are told $n times in the record"
     fi
 fi
-exit $bad
+finish

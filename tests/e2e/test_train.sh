@@ -1,20 +1,14 @@
 #!/usr/bin/env bash
 # `towerscope train` as a person runs it: what it prints, keeps, refuses and how it ends.
-set -u
-cd "$TEST_TMP"
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
-train() { "$TOWERSCOPE" train --data generated --model softmax --lr 0.01 --eval-every 0 "$@"; }
-# refuse CODE WORDS...: run the rest, expect the exit code and a line on stderr with the words; nothing is made
-refuse() {
-    local code=$1 words=$2
-    shift 2
+. "$SOURCE/tests/support/test.sh"
+softmax=(--data generated --model softmax --lr 0.01 --eval-every 0)
+train() { "$TOWERSCOPE" train "${softmax[@]}" "$@"; }
+# `train` with these arguments is refused, and nothing is made.
+refuse() { # CODE WORDS ARGUMENT...
     rm -rf none
-    "$@" --runs none >out 2>err </dev/null
-    local rc=$?
-    [ $rc = "$code" ] || fail "$*: exit $rc, not $code: $(cat err)"
-    grep -qF -- "$words" err || fail "$*: \"$(cat err)\" lacks \"$words\""
-    [ ! -e none ] || fail "$*: left $(find none)"
+    expect "$1" "$2" train "${softmax[@]}" "${@:3}" --runs none
+    [ ! -s out ] || fail "train ${*:3}: prints $(cat out)"
+    [ ! -e none ] || fail "train ${*:3}: left $(find none)"
 }
 
 # ---- a run: lines, record, config, lock
@@ -47,31 +41,31 @@ TOWERSCOPE_RUNS=of-environment train where --config runs.ini --runs of-flag >out
 [ -e of-flag/where/lock ] && [ ! -s err ] || fail "--runs: $(cat err)"
 
 # ---- refused before anything is made
-refuse 2 'nearest is --batch' train --bathc 64
-refuse 2 'at least 1' train --towers 0
-refuse 2 'whole number' train --towers x
-refuse 2 'at least 0' train --lr -1
+refuse 2 'nearest is --batch' --bathc 64
+refuse 2 'at least 1' --towers 0
+refuse 2 'whole number' --towers x
+refuse 2 'at least 0' --lr -1
 train --runs none --lr >out 2>err
 [ $? = 2 ] && grep -q 'needs a value: --lr X' err || fail "an option without its value: $(cat err)"
-refuse 2 'batch-per-tower' train --batch 8 --batch-per-tower 4
-refuse 2 'epochs' train --steps 8 --epochs 4
-refuse 2 'nearest is "momentum"' train --set momentun=0.9
-refuse 2 'KEY=VALUE' train --set momentum
-refuse 2 'two run names' train one two
-refuse 2 'name' train ../escape
-refuse 1 'flips' train --distort flips
-refuse 4 'nowhere' train --data nowhere
-refuse 1 'gpu:0' train --devices gpu:0
-refuse 1 'precision' train --precision bf16
+refuse 2 'batch-per-tower' --batch 8 --batch-per-tower 4
+refuse 2 'epochs' --steps 8 --epochs 4
+refuse 2 'nearest is "momentum"' --set momentun=0.9
+refuse 2 'KEY=VALUE' --set momentum
+refuse 2 'two run names' one two
+refuse 2 'name' ../escape
+refuse 1 'flips' --distort flips
+refuse 4 'nowhere' --data nowhere
+refuse 1 'gpu:0' --devices gpu:0
+refuse 1 'precision' --precision bf16
 printf '@5 towers 3\n\n# a comment\n@7 towersq 2\n' >bad.script
-refuse 1 'bad.script:4: ' train --script bad.script
+refuse 1 'bad.script:4: ' --script bad.script
 printf '5 towers 3\n' >bad.script
-refuse 1 'bad.script:1: ' train --script bad.script
-refuse 4 'none.script' train --script none.script
+refuse 1 'bad.script:1: ' --script bad.script
+refuse 4 'none.script' --script none.script
 printf '@3 towers 4\r@6 towers 1\r' >bad.script
-refuse 1 'bad.script:1: a carriage return within' train --script bad.script
+refuse 1 'bad.script:1: a carriage return within' --script bad.script
 printf '# a comment\r@6 towers 1\r\n' >bad.script
-refuse 1 'bad.script:1: a carriage return within' train --script bad.script
+refuse 1 'bad.script:1: a carriage return within' --script bad.script
 train first >out 2>err
 [ $? = 3 ] && grep -q 'exists already' err || fail "a name that exists: $(cat err)"
 grep -q '"reason":"done"' runs/first/events.jsonl || fail "the first run was touched"
@@ -113,7 +107,7 @@ tail -n 1 runs/stopped/events.jsonl | grep -q '"step":4,"reason":"stopped"' || f
 for signal in INT TERM; do
     (trap - INT; exec "$TOWERSCOPE" train on-$signal --data generated --model softmax --log-every 1) >out-$signal 2>&1 &
     pid=$!
-    until grep -q 'step 3,' out-$signal || ! kill -0 $pid 2>/dev/null; do read -rt 0.02 <> <(:) || :; done
+    await -p $pid grep -q 'step 3,' out-$signal
     kill -$signal $pid
     wait $pid
     rc=$?
@@ -184,4 +178,4 @@ wait
 [ "$(ls many | wc -l)" = 8 ] || fail "eight runs, $(ls many | wc -l) folders"
 [ "$(cat many/*/events.jsonl | grep -c '"reason":"done"')" = 8 ] || fail "eight runs end well"
 
-exit $failed
+finish

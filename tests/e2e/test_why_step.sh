@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # The tutorial's network with 4 towers, one step taken apart: the proof within rounding, every wrong way beside what
 # a step really trained that way says; a picture of the screen; a run under the sum, and its way back.
-set -u
-cd "$TEST_TMP"
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
+. "$SOURCE/tests/support/test.sh"
 train() { "$TOWERSCOPE" train "$@" --data generated --eval-every 0 --checkpoint-every 0 >out 2>err </dev/null || fail "train $1: $(cat err)"; }
 why() { sed -n 's/.*"event":"why"/&/p' "runs/$1/events.jsonl" | head -n 1; }
 # figure LINE KEY: the first number of that name
@@ -65,4 +62,4 @@ END
 "$TOWERSCOPE" replay even --screen nowhere --svg no.svg >out 2>err && fail "a screen that is not there"
 grep -q 'there is no screen "nowhere"; there are: Towers Why' err || fail "$(cat err)"
 [ ! -e no.svg ] || fail "a picture of nothing"
-exit $failed
+finish

@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
 # Who may include whom (ARCHITECTURE.md, "Folders and arrows"), from the compiler's own dependency output; and
 # every header compiles alone. test-skip-under: thread, address (the sources are the same)
-set -u
-cd "$SOURCE"
-bad=0
-complain() { echo "$*"; bad=1; }
+. "$SOURCE/tests/support/test.sh"
+cd "$SOURCE" || exit 1
 
 # part -> parts it may include, besides its own; "*" is everything
 plugin=$BUILD/../cuda # what the GPU plugin is made of, where its toolkit is
@@ -40,13 +38,13 @@ BEGIN {
         if (index(" " may[mine] " ", " " theirs " ") == 0) print source " includes " f ": not an allowed arrow"
     }
 }' | sort -u)
-[ -z "$wrong" ] || complain "$wrong"
+[ -z "$wrong" ] || fail "$wrong"
 
 # Outside headers with one home each.
 only() { # HEADER-PATTERN HOME-PATTERN
     local hits
     hits=$(grep -rlE "#include <($1)" --include='*.[ch]' --include='*.cu' cli datasets engine kernels tui 2>/dev/null | grep -vE "^($2)")
-    [ -z "$hits" ] || complain "only $2 may include <$1>: $hits"
+    [ -z "$hits" ] || fail "only $2 may include <$1>: $hits"
 }
 only 'ncurses|curses|term\.h' 'tui/term\.c'
 only 'cuda|cudnn|cublas|nccl' 'kernels/cuda/'
@@ -69,5 +67,5 @@ export -f alone
 export toolkit
 wrong=$(find cli datasets engine kernels tui tests -name '*.h' ! -path 'tests/cudasim/*' | sort |
     xargs -P "$(nproc)" -I{} bash -c 'alone {}' 2>&1)
-[ -z "$wrong" ] || complain "$wrong"
-exit $bad
+[ -z "$wrong" ] || fail "$wrong"
+finish

@@ -1,10 +1,5 @@
-# How a trial fails, and small data sets for it, made with the shell's own means. To be sourced.
-
-bad=0 # the exit code
-fail() {
-    echo "FAIL: $*"
-    bad=1
-}
+# Small data sets for a trial, made with the shell's own means. To be sourced, in the place of test.sh.
+. "$SOURCE/tests/support/test.sh"
 
 # Whole numbers as big-endian 32-bit words.
 be32() {

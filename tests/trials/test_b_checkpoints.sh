@@ -3,10 +3,8 @@
 # Checkpoints as others lost them: killed or stopped while saving, a full disk, state that is missing after a resume, a
 # schedule that leaps, NaN, hostile files.
 # test-timeout: 300
-set -u
 . "$SOURCE/tests/trials/fixtures.sh"
 . "$SOURCE/tests/trials/kill_loop.sh"
-cd "$TEST_TMP"
 export TOWERSCOPE_SAVE_SECONDS=0 # a last state that the disk does not take: not waited for
 train() { "$TOWERSCOPE" train "$@" </dev/null; }
 "$TOWERSCOPE" data make some --images 1000 >out 2>&1 || fail "data make: $(cat out)"
@@ -14,37 +12,6 @@ small=(--data some --model softmax --lr 0.01 --batch 32 --eval-every 0)
 larger=(--data some --model mlp --batch 32 --momentum 0.9 --eval-every 0) # a checkpoint has 2.8 MB
 name() { printf 'runs/%s/checkpoints/step-%08d.safetensors' "$1" "$2"; }
 pieces() { find "runs/$1" -name '*.tmp' 2>/dev/null; }
-
-# nothing that was detached outlives a trial that failed
-trap '"$TOWERSCOPE" ctl quiet stop >/dev/null 2>&1; "$TOWERSCOPE" ctl e stop >/dev/null 2>&1' EXIT
-
-# Wait until a command succeeds; the process must live on meanwhile, or have ended well after it.
-await() { # PID COMMAND...
-    local pid=$1 i
-    shift
-    for ((i = 0; i < 5000; i++)); do
-        "$@" && return 0
-        kill -0 "$pid" 2>/dev/null || { "$@" && return 0 || return 1; }
-        sleep 0.02
-    done
-    return 1
-}
-
-# Wait until a process has ended.
-gone() { # PID
-    local i
-    for ((i = 0; i < 5000; i++)); do
-        kill -0 "$1" 2>/dev/null || return 0
-        sleep 0.02
-    done
-    return 1
-}
-
-# Stop a process, and wait until all its threads stand.
-halt() { # PID
-    kill -STOP "$1"
-    while cat /proc/"$1"/task/*/status | grep '^State:' | grep -qv 'T (stopped)'; do sleep 0.02; done
-}
 
 # ---- B1: killed, or asked to stop
 wrong=$(kill_loop 10)
@@ -55,7 +22,7 @@ stops() { # RUN SIGNALS-FUNCTION WORD OPTION...: start, wait for a word on stdou
     shift 3
     "$TOWERSCOPE" train "$run" "$@" >"$run.out" 2>"$run.err" </dev/null &
     pid=$!
-    await $pid grep -qs "$word" "$run.out" || fail "$run: no \"$word\": $(cat "$run.out" "$run.err")"
+    await -p $pid grep -qs "$word" "$run.out" || fail "$run: no \"$word\": $(cat "$run.out" "$run.err")"
     train "$run" --resume >"$run.second" 2>&1
     rc=$?
     [ $rc = 3 ] && grep -q "live, process $pid" "$run.second" || fail "$run: a second owner: exit $rc: $(cat "$run.second")"
@@ -88,7 +55,7 @@ ctl() { "$TOWERSCOPE" ctl "$@" --timeout 100; }
 ctl quiet pause >out 2>&1 || fail "ctl pause: $(cat out)"
 pid=$(tr -dc 0-9 <runs/quiet/lock)
 kill -TERM "$pid"
-gone "$pid" || fail "a paused run does not end at SIGTERM"
+await gone "$pid" || fail "a paused run does not end at SIGTERM"
 "$TOWERSCOPE" eval quiet >out 2>&1 || fail "a paused run saved: $(cat out)"
 step=$(sed -n '1s/.* after \([0-9]*\) steps.*/\1/p' out)
 train quiet --resume --steps $((step + 1)) >out 2>&1 || fail "a run that was paused: $(cat out)"
@@ -115,13 +82,13 @@ train full --resume --steps 6 >full.out 2>&1 || fail "resume from the one before
 
 if unshare -Urm true 2>/dev/null; then # a disk that is full, and then is not
     mkdir disk
-    export -f await gone ctl
+    export -f await fail gone ctl
     unshare -Urm bash -c '
         mount -t tmpfs -o size=9m tmpfs disk && head -c 4500000 /dev/zero >disk/filler || exit 99
         "$TOWERSCOPE" train d --runs disk --data some --model mlp --batch 32 --momentum 0.9 --eval-every 0 \
             --checkpoint-every 1 --steps 150 --keep 1 >disk.out 2>disk.err </dev/null &
         pid=$!
-        await $pid grep -qs "No space left on device" disk.err || { kill $pid; exit 98; }
+        await -p $pid grep -qs "No space left on device" disk.err || { kill $pid; exit 98; }
         failed=$(sed -n "s/.*\(step-[0-9]*\.safetensors\): can.t write.*/\1/p" disk.err | head -n 1) # the next one may be under way
         [ -n "$failed" ] && [ ! -e disk/d/checkpoints/$failed.tmp ] || exit 97
         rm disk/filler
@@ -140,7 +107,7 @@ if unshare -Urm true 2>/dev/null; then # a disk that is full, and then is not
         rm disk/filler
         ctl e save --runs disk >>disk.out 2>>disk.err || exit 89
         ctl e stop --runs disk >>disk.out 2>>disk.err || exit 88
-        gone $(tr -dc 0-9 <disk/e/lock) || exit 86
+        await gone $(tr -dc 0-9 <disk/e/lock) || exit 86
         "$TOWERSCOPE" eval e --runs disk >/dev/null || exit 87' </dev/null
     rc=$?
     [ $rc = 0 ] || fail "a full disk: $rc: $(tail -n 3 disk.out disk.err)"
@@ -148,8 +115,9 @@ fi
 
 "$TOWERSCOPE" train gone "${small[@]}" --checkpoint-every 1 --steps 100000000 --log-every 100 >gone.out 2>gone.err </dev/null &
 pid=$!
-await $pid grep -qs 'step-00000003' gone.out || fail "gone: $(cat gone.out gone.err)"
-halt $pid # else it writes into what is being removed
+await -p $pid grep -qs 'step-00000003' gone.out || fail "gone: $(cat gone.out gone.err)"
+kill -STOP $pid
+await stands $pid # else it writes into what is being removed
 rm -r runs/gone
 kill -CONT $pid
 wait $pid
@@ -255,4 +223,4 @@ train classes --resume --steps 4 --data hundred >out 2>err
 rc=$?
 [ $rc = 1 ] && grep -q 'softmax_linear/weights is F32 \[1728, 10\]; the model softmax needs F32 \[1728, 100\]' err || fail "100 classes: exit $rc: $(cat err)"
 
-exit $bad
+finish

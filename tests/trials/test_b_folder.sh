@@ -2,9 +2,7 @@
 # A folder of checkpoints as people and programs leave it: files renamed, copied over others, linked to nothing,
 # replaced by what is no file; files of other programs beside them. The newest is taken or refused by name, and nothing
 # that was there is lost.
-set -u
 . "$SOURCE/tests/trials/fixtures.sh"
-cd "$TEST_TMP"
 train() { "$TOWERSCOPE" train r --runs "$1" "${@:2}" </dev/null >out 2>err; }
 "$TOWERSCOPE" data make some --images 100 >out 2>&1 || fail "data make: $(cat out)"
 train kept --data some --model softmax --batch 32 --eval-every 0 --checkpoint-every 2 --steps 6 || fail "a run: $(cat err)"
@@ -82,4 +80,4 @@ train runs --resume --steps 8 && grep -q 'goes on after step 6' out || fail "oth
 for other in 'step-00000006 (1).safetensors' ._step-00000007.safetensors step-00000008.safetensors.part notes STEP-00000009.SAFETENSORS; do
     [ -s "runs/r/checkpoints/$other" ] || fail "$other is gone"
 done
-exit $bad
+finish

@@ -2,9 +2,7 @@
 # test-skip-under: thread (records are read by one thread)
 # Records as disks, editors and strangers leave them: lines that are no events, values out of range, other encodings,
 # what is no file. They are replayed, listed and compared as far as they can be read, and it is told when they can't.
-set -u
 . "$SOURCE/tests/trials/fixtures.sh"
-cd "$TEST_TMP"
 make_idx data 50
 "$TOWERSCOPE" train r --data data --model softmax --batch 10 --steps 60 --eval-every 20 --record-every 1 </dev/null >out 2>&1 ||
     fail "a run: $(cat out)"
@@ -57,4 +55,4 @@ for what in device pipe folder; do
     look $what
     [ "$rc_ls" = 1 ] && grep -q '^r .* ended ' ls.out && grep -q 'odd/events.jsonl' ls.err || fail "$what: exit $rc_ls: $(cat ls.out ls.err)"
 done
-exit $bad
+finish

@@ -1,49 +1,35 @@
 #!/usr/bin/env bash
 # E5: ^Z, fg, STOP and CONT from outside, and attaching again at another size, in a shell in tmux and in screen.
 # test-timeout: 300, test-skip-under: thread (it holds signals back)
-set -u
-cd "$TEST_TMP" || exit 1
+. "$SOURCE/tests/support/test.sh"
 command -v tmux >/dev/null || { echo "tmux is not installed"; exit 77; }
 socket=$TEST_TMP/tmux
-fails=0
-trap 'tmux -S $socket kill-server 2>/dev/null; "$TOWERSCOPE" ctl shop stop >/dev/null 2>&1' EXIT
-
-fail() {
-    echo "FAIL: $1"
-    shot
-    fails=$((fails + 1))
-}
+clean_up() { tmux -S "$socket" kill-server 2>/dev/null; }
 t() { tmux -S "$socket" "$@"; }
 shot() { t capture-pane -p -t shop; }
 keys() { t send-keys -t shop "$@"; }
-# Wait for a line of the screen that matches, ten looks a second.
+has() { shot | grep -q -- "$1"; } # PATTERN
+has_no() { ! has "$1"; }
+# Wait for a line of the screen that matches.
 shows() { # PATTERN WHAT
-    local i
-    for ((i = 0; i < 600; i++)); do
-        shot | grep -q -- "$1" && return 0
-        sleep 0.1
-    done
-    fail "$2: no line matches \"$1\""
-    return 1
+    await has "$1" && return
+    fail "$2: the screen is"
+    shot
 }
 step() { "$TOWERSCOPE" ctl shop status --json | sed 's/.*"step":\([0-9]*\).*/\1/'; }
 goes_on() { # WHAT
-    local first i
     first=$(step)
-    for ((i = 0; i < 600; i++)); do
-        [ "$(step)" -gt "$first" ] && return 0
-        sleep 0.1
-    done
-    fail "$1: the run stands at step $first"
+    await beyond || fail "$1: the run stands at step $first"
 }
+beyond() { [ "$(step)" -gt "$first" ]; }
 modes() { # FILE: what stty says of the pane's terminal, without its size
     keys "stty -a | grep -v rows >$TEST_TMP/$1; echo said-$1" Enter
     shows "^said-$1" "stty"
 }
 
 "$TOWERSCOPE" run shop --detach --runs runs --data generated --model softmax --towers 4 --batch 32 --lr 0.01 \
-    --eval-every 0 --checkpoint-every 0 >/dev/null || exit 1
-t -f /dev/null new-session -d -s shop -x 120 -y 40 "env PS1='READY> ' bash --norc --noprofile" || exit 1
+    --eval-every 0 --checkpoint-every 0 >/dev/null || fatal 'no run'
+t -f /dev/null new-session -d -s shop -x 120 -y 40 "env PS1='READY> ' bash --norc --noprofile" || fatal "no tmux"
 shows '^READY>' 'the shell'
 modes before
 grep -q ' icanon' before && grep -q ' echo ' before || fail "the control: the shell's terminal has icanon and echo"
@@ -82,10 +68,7 @@ shows 'gradient norm' 'the first screen again'
 # Attached again at another size: tmux makes the window as large as the client that looks at it.
 t resize-window -t shop -x 60 -y 20
 shows 'loss' '60x20'
-for ((i = 0; i < 600; i++)); do
-    shot | grep -q 'gradient norm' || break
-    sleep 0.1
-done
+await has_no 'gradient norm'
 shot >small
 [ "$(wc -l <small)" -le 20 ] || fail "more than 20 rows at 60x20"
 grep -q 'gradient norm' small && fail "remains of the larger screen at 60x20"
@@ -97,11 +80,7 @@ shows 'gradient norm' 'back at 120x40'
 printf '\033[5;5Hrubbish-of-another' >"$(t display-message -p -t shop '#{pane_tty}')"
 shows 'rubbish-of-another' 'the control: rubbish is seen'
 keys C-l
-for ((i = 0; i < 600; i++)); do
-    shot | grep -q rubbish || break
-    sleep 0.1
-done
-shot | grep -q rubbish && fail '^L leaves rubbish'
+await has_no rubbish || fail '^L leaves rubbish'
 
 keys q
 shows 'goes on' 'q'
@@ -135,5 +114,4 @@ if command -v screen >/dev/null; then
     goes_on 'after q in screen'
     screen -S shop -X quit >/dev/null
 fi
-[ $fails = 0 ] && echo "suspended, continued, resized: fine"
-exit $((fails > 0))
+finish

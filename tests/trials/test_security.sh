@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # What strangers bring: names, notes, records, models and folders that are made to do harm (SECURITY.md). Who may talk to
 # an engine: test_f_daemon.c; data sets: test_a_datasets.sh; checkpoints: test_b_checkpoints.sh, test_b_damage.c.
-set -u
 . "$SOURCE/tests/trials/fixtures.sh"
-cd "$TEST_TMP"
 export TOWERSCOPE_SAVE_SECONDS=0 # a last state that can't be saved: not waited for
 make_idx data 50
 small=(--data data --model softmax --batch 10 --eval-every 0)
@@ -113,4 +111,4 @@ loose=$(find loose -perm /022 ! -type l)
 ) || fail "umask 077: $(cat out)"
 open=$(find tight -perm /077 ! -type l)
 [ -z "$open" ] || fail "under umask 077 others may look into $open"
-exit $bad
+finish
