@@ -27,16 +27,18 @@ expect() { # CODE WORDS ARGUMENT...
     cat out err | grep -qF -- "$words" || fail "$*: \"$words\" is not in: $(head -n 5 out err)"
 }
 
-# Until a command succeeds; with -p, no longer than a process lives. A failure when it never does, after ten minutes at
-# least: the runner's limit comes first.
+# Until a command succeeds; with -p, no longer than a process lives. A failure when it never does, after five minutes at
+# least: a machine with much else to do may take that long.
 await() { # [-p PID] COMMAND...
     local pid= i
     [ "$1" != -p ] || { pid=$2; shift 2; }
-    for ((i = 0; i < 30000; i++)); do
-        "$@" 2>/dev/null && return 0
+    test_waits="$*"
+    for ((i = 0; i < 15000; i++)); do
+        "$@" 2>/dev/null && test_waits= && return 0
         [ -z "$pid" ] || kill -0 "$pid" 2>/dev/null || break
         sleep 0.02
     done
+    test_waits=
     "$@" && return 0 # it may have come about just before the process ended
     fail "waited in vain for: $*"
     return 1
@@ -70,7 +72,7 @@ test_ended() {
     cd "$TEST_TMP" || exit 1
     [ "$(type -t clean_up)" != function ] || clean_up
     end_engines
-    [ $rc != 0 ] || [ -n "${test_finished-}" ] || fail 'the test ended before its last line'
+    [ $rc != 0 ] || [ -n "${test_finished-}" ] || fail "the test ended before its last line${test_waits:+, waiting for: $test_waits}"
     [ ! -e "$TEST_TMP/.failed" ] || exit 1
     exit $rc
 }
