@@ -36,10 +36,11 @@ resume r --data set --model ./net.ini --steps 5 || fail "the same by other words
 long=$(printf 'folder-%.0s' {1..30})
 mkdir -p "$long/$long/$long/$long/$long"
 cp -r set "$long/$long/$long/$long/$long/"
-(cd "$long/$long/$long/$long/$long" && train far --data set --model softmax --steps 1
-[ $? = 1 ] && grep -q '^towerscope: data: set, written out from /, is a path of 1[0-9]* bytes, and a run keeps at most 1023' err &&
-    [ ! -e runs ] || fail "a long path: $(cat out err; ls -d runs 2>&1)"
-exit $bad) || bad=1
+(
+    cd "$long/$long/$long/$long/$long" && train far --data set --model softmax --steps 1
+    [ $? = 1 ] && grep -q '^towerscope: data: set, written out from /, is a path of 1[0-9]* bytes, and a run keeps at most 1023' err &&
+        [ ! -e runs ] || fail "a long path: $(cat out err; ls -d runs 2>&1)"
+)
 
 # ---- a folder that is no run's
 mkdir runs/papers && echo precious >runs/papers/thesis.txt
