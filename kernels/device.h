@@ -5,10 +5,11 @@
  * activations and their gradients (x, y, dx, dy and what a plan saves) may be narrower: bfloat16 on a GPU of
  * precision bf16 (device_info.activation_bytes). Parameters, their gradients, losses and all sums are real.
  *
- * Streams: a stream is an order of execution. On the CPU work is done when the call returns (the stream names
- * a worker and the threads it may split an operation over); on an asynchronous device it is queued, and
- * poll() tells when it is done. Code that drives towers is the same for both: each() hands it a stream per
- * item, on the CPU from the workers of the device's pool, elsewhere in order on the calling thread.
+ * Streams: a stream is an order of execution. On the CPU work is done when the call returns, on the thread
+ * that calls (the stream names a worker and the threads of its lanes); on an asynchronous device it is
+ * queued, and poll() tells when it is done. Code that drives towers is the same for both: each() hands it a
+ * stream per item, on the CPU from the workers of the device's pool, elsewhere in order on the calling
+ * thread.
  *
  * Places: one open device may be a group of several GPUs, with memory of their own. Tower k, and worker k,
  * live at place k: on GPU k mod (number of GPUs). A shared buffer lies on every GPU, with the same content;
@@ -78,7 +79,6 @@ struct plan_request {
     bool training;       /* false: forward only, nothing is saved */
     bool input_gradient; /* false for the first layer: dx is not wanted */
     bool reaches_end;    /* the last of these operations gives the logits */
-    bool alone;          /* it runs on streams of one thread only: no room for more is needed */
     const char *force;   /* name of an implementation, or NULL: the device chooses */
 };
 

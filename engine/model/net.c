@@ -146,7 +146,8 @@ struct pass {
 static enum status run_lanes(struct pass *pass, struct stream *stream,
                              enum status (*work)(void *context, int lane, struct stream *stream)) {
     const struct net *net = pass->net;
-    return net->cut ? net->device.ops->lanes(stream, net->lane_count, work, pass) : work(pass, 0, stream);
+    return net->lane_count == 1 ? work(pass, 0, stream)
+                                : net->device.ops->lanes(stream, net->lane_count, work, pass);
 }
 
 static struct plan_args group_args(const struct pass *pass, int lane, const struct group *group) {

@@ -10,9 +10,8 @@ struct net;
 
 struct net_options {
     int images;
-    int lanes;     /* to cut the images into, see net_lanes_for(); 0: it is not cut, and every operation may
-                      use all threads of a stream */
-    bool training; /* false: forward only (evaluation) */
+    int lanes;         /* to cut the images into, see net_lanes_for(); 0 is 1 */
+    bool training;     /* false: forward only (evaluation) */
     const char *force; /* implementation to force where the device has it, or NULL */
 };
 

@@ -44,7 +44,6 @@ struct net {
     struct lane_plan plans[2]; /* for images / lanes, rounded up and down; one where that is the same */
     struct lane *lanes;
     int lane_count;
-    bool cut; /* each lane runs on a thread alone; else there is one, on all of the stream's threads */
     struct net_group *described; /* as the first lane's */
     int group_count;
     struct place input, logits, dlogits, losses, probabilities; /* of all lanes' images */

@@ -1,9 +1,9 @@
 /* A net before it runs: groups of operations, and where everything lies.
  *
  * The images of a net are cut into lanes, one for each thread that will be there, and a lane goes through all
- * groups by itself, in memory of its own: in that it is what a tower on one thread is. When all are done, their
- * gradients are added up, and made where a group left them for later. So threads wait for each other twice a
- * step, not at every operation.
+ * groups by itself, in memory of its own: in that it is what a tower on one thread is. When all are done,
+ * their gradients are added up, and made where a group left them for later. So threads wait for each other
+ * twice a step, not at every operation.
  *
  * Moments of one step, for G groups: -1 the input is written; 0 .. G-1 forward; G the loss; G+1 .. 2G
  * backward, the last group first; 2G+1 what is made from all lanes when they are done. A buffer is in use
@@ -68,7 +68,6 @@ static enum status add_group(struct net *net, const struct net_options *options,
         .training = options->training,
         .input_gradient = first > 0,
         .reaches_end = left <= PLAN_MAX_OPS,
-        .alone = net->cut,
         .force = options->force,
     };
     struct group *group = &lane->groups[lane->planned];
@@ -305,12 +304,12 @@ static enum status lay_out_apart(struct net *net) {
 /* Never a lane of a single image unless there is only one: a library may compute one image otherwise than two
  * and more. */
 static int count_lanes(const struct net *net, int wanted) {
-    int most = net->images < 2 ? 1 : net->images / 2;
-    return !net->cut ? 1 : wanted < most ? wanted : most;
+    int most = net->images / 2;
+    int count = wanted < most ? wanted : most;
+    return count < 1 || !net->device.ops->lanes ? 1 : count;
 }
 
 static enum status plan_lanes(struct net *net, const struct net_options *options) {
-    net->cut = net->device.ops->lanes && options->lanes > 0;
     const int count = net->lane_count = count_lanes(net, options->lanes);
     const int least = net->images / count, more = net->images % count;
     net->lanes = arena_array(&net->arena, (size_t)count, sizeof *net->lanes);

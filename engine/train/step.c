@@ -269,8 +269,8 @@ static enum status make_part(void *context, int part, int worker, struct stream 
 }
 
 /* A device in host memory computes on the processors that would make the next batch meanwhile: there its
- * workers make this one first, each a part, shared out as towers are to workers and a tower's images to a
- * team: so that a picture is where it will be looked at. All towers' time to load. */
+ * workers make this one first, each a part, shared out as towers are to workers and a tower's images to
+ * its lanes: so that a picture is where it will be looked at. All towers' time to load. */
 static enum status make_pictures(struct trainer *t) {
     const struct device_handle device = t->machine.device;
     if (!t->machine.info.host_memory)

@@ -55,13 +55,13 @@ static size_t pooled_bytes(const struct plan *plan) {
     return plan->info.taken > LRN ? float_bytes((size_t)plan->images * shape_size(plan->ops[POOL].out)) : 0;
 }
 
-/* Scratch: a gradient for each part, then memory of each part's own. */
+/* Scratch: the gradient, then the kernels' own. */
 static size_t gradient_bytes(const struct plan *plan) {
     struct conv_pool shape = shape_of(plan->ops, plan->info.taken);
     return plan->training ? float_bytes(kernels_of(plan)->gradient_floats(&shape)) : 0;
 }
 
-static size_t part_bytes(const struct plan *plan) {
+static size_t kernel_bytes(const struct plan *plan) {
     struct conv_pool shape = shape_of(plan->ops, plan->info.taken);
     size_t forward = kernels_of(plan)->forward_scratch_floats(&shape);
     size_t backward = plan->training ? kernels_of(plan)->gradient_scratch_floats(&shape) : 0;
@@ -72,7 +72,7 @@ static enum status plan(struct plan *plan) {
     struct conv_pool shape = shape_of(plan->ops, plan->info.taken);
     if (plan->training)
         plan->info.saved_bytes = pooled_bytes(plan) + (size_t)plan->images * shape_size(plan->ops[POOL].out);
-    plan->info.scratch_bytes = (size_t)plan->threads * (part_bytes(plan) + gradient_bytes(plan));
+    plan->info.scratch_bytes = gradient_bytes(plan) + kernel_bytes(plan);
     plan->info.prepared_bytes =
         float_bytes(kernels_of(plan)->weights_floats(&shape)) + float_bytes(op_parameter_size(plan->ops));
     plan->info.backward_reads_x = true;
@@ -81,96 +81,57 @@ static enum status plan(struct plan *plan) {
 }
 
 struct job {
-    const struct plan *plan;
-    const struct plan_args *args;
     const struct conv_pool_kernels *functions;
     struct conv_pool shape;
-    int parts;
-    const float *weights, *kernels; /* in `prepared` */
+    float *gradient, *scratch; /* in `scratch` */
+    float *weights, *kernels;  /* in `prepared` */
+    float *pooled;
+    uint8_t *won; /* NULL: nothing is saved */
 };
 
-static struct job job_of(const struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = {.plan = plan,
-                      .args = args,
-                      .functions = kernels_of(plan),
+static struct job job_of(const struct plan *plan, const struct plan_args *args) {
+    struct job job = {.functions = kernels_of(plan),
                       .shape = shape_of(plan->ops, plan->info.taken),
-                      .parts = image_parts(plan->images, stream->size)};
-    job.weights = args->prepared.data;
+                      .gradient = args->scratch.data,
+                      .weights = args->prepared.data,
+                      .pooled = args->y.data};
+    if (args->scratch.data) /* prepare() has none */
+        job.scratch = job.gradient + gradient_bytes(plan) / sizeof(float);
     job.kernels = job.weights + float_bytes(job.functions->weights_floats(&job.shape)) / sizeof(float);
+    if (plan->training && args->saved.data) {
+        job.won = (uint8_t *)args->saved.data + pooled_bytes(plan);
+        if (pooled_bytes(plan) > 0)
+            job.pooled = args->saved.data;
+    }
     return job;
 }
 
-static float *gradient_of(const struct job *job, int part) {
-    return (float *)((char *)job->args->scratch.data + (size_t)part * gradient_bytes(job->plan));
-}
-
-static float *scratch_of(const struct job *job, int part) {
-    return (float *)((char *)job->args->scratch.data + (size_t)job->parts * gradient_bytes(job->plan) +
-                     (size_t)part * part_bytes(job->plan));
-}
-
-/* What a part works on. */
-struct share {
-    int images;
-    const float *x;
-    float *pooled;
-    uint8_t *won; /* NULL: nothing is saved */
-    size_t in, out;
-};
-
-static struct share share_of(const struct job *job, int part) {
-    const struct plan *plan = job->plan;
-    struct part images = part_of(plan->images, job->parts, part);
-    struct share share = {.images = images.count,
-                          .in = (size_t)images.first * shape_size(plan->ops[CONV].in),
-                          .out = (size_t)images.first * shape_size(plan->ops[POOL].out)};
-    share.x = (const float *)job->args->x.data + share.in;
-    bool saved = plan->training && pooled_bytes(plan) > 0;
-    share.pooled = (float *)(saved ? job->args->saved.data : job->args->y.data) + share.out;
-    if (plan->training)
-        share.won = (uint8_t *)job->args->saved.data + pooled_bytes(plan) + share.out;
-    return share;
-}
-
 static enum status prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_of(stream, plan, args);
-    job.functions->weights(&job.shape, args->params[CONV].data, (float *)job.weights);
-    job.functions->kernels(&job.shape, args->params[CONV].data, (float *)job.kernels);
-    return STATUS_OK;
-}
-
-static enum status forward_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct share s = share_of(job, part);
-    job->functions->forward(&job->shape, s.images, s.x, job->weights, job->args->params[BIAS].data, s.pooled,
-                            s.won, (float *)job->args->y.data + s.out, scratch_of(job, part));
+    (void)stream;
+    const struct job job = job_of(plan, args);
+    job.functions->weights(&job.shape, args->params[CONV].data, job.weights);
+    job.functions->kernels(&job.shape, args->params[CONV].data, job.kernels);
     return STATUS_OK;
 }
 
 static enum status forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_of(stream, plan, args);
-    return team_run(stream, job.parts, forward_part, &job);
-}
-
-static enum status backward_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct share s = share_of(job, part);
-    const float *dy = (const float *)job->args->dy.data + s.out;
-    job->functions->gradient(&job->shape, s.images, s.x, s.pooled, s.won, dy, false, gradient_of(job, part),
-                             scratch_of(job, part));
-    if (job->args->dx.data)
-        job->functions->input_gradient(&job->shape, s.images, s.pooled, s.won, dy, job->kernels,
-                                       (float *)job->args->dx.data + s.in, scratch_of(job, part));
+    (void)stream;
+    const struct job job = job_of(plan, args);
+    job.functions->forward(&job.shape, plan->images, args->x.data, job.weights, args->params[BIAS].data,
+                           job.pooled, job.won, args->y.data, job.scratch);
     return STATUS_OK;
 }
 
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_of(stream, plan, args);
-    STATUS_TRY(team_run(stream, job.parts, backward_part, &job));
-    job.functions->gradient_sum(&job.shape, gradient_of(&job, 0), gradient_bytes(plan) / sizeof(float),
-                                job.parts, args->grads[CONV].data, args->grads[BIAS].data);
+    (void)stream;
+    const struct job job = job_of(plan, args);
+    const float *x = args->x.data, *dy = args->dy.data;
+    job.functions->gradient(&job.shape, plan->images, x, job.pooled, job.won, dy, false, job.gradient,
+                            job.scratch);
+    if (args->dx.data)
+        job.functions->input_gradient(&job.shape, plan->images, job.pooled, job.won, dy, job.kernels,
+                                      args->dx.data, job.scratch);
+    job.functions->finish(&job.shape, job.gradient, args->grads[CONV].data, args->grads[BIAS].data);
     return STATUS_OK;
 }
 

@@ -1,5 +1,4 @@
-/* Implementation "dense": dense layers with their bias and ReLU by our own matrix products (isa/dense.h). The
- * team shares out pieces of the products; since every sum is made in one piece, the split changes no bit. */
+/* Implementation "dense": dense layers with their bias and ReLU by our own matrix products (isa/dense.h). */
 #include "kernels/cpu/implementations.h"
 #include "kernels/cpu/isa/dense.h"
 
@@ -41,102 +40,59 @@ static enum status plan(struct plan *plan) {
     return STATUS_OK;
 }
 
-struct job {
-    struct dense dense;
-    const struct dense_kernels *kernels;
-    int parts;
-};
-
-static struct job job_for(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
+static struct dense dense_of(const struct plan *plan, const struct plan_args *args) {
     bool bias = has(plan, OP_BIAS);
-    return (struct job){
-        .dense = {.images = plan->images,
-                  .inputs = (int)shape_size(plan->ops->in),
-                  .outputs = plan->ops->out.c,
-                  .x = args->x.data,
-                  .w = args->params[0].data,
-                  .bias = bias ? args->params[1].data : NULL,
-                  .y = args->y.data,
-                  .relu = has(plan, OP_RELU),
-                  .dy = args->dy.data,
-                  .turned = args->dx.data ? args->scratch.data : NULL,
-                  .turned_images = whole_vectors(plan->images),
-                  .dx = args->dx.data,
-                  .dw = args->grads[0].data,
-                  .db = bias ? args->grads[1].data : NULL},
-        .kernels = ISA_PICK(plan->device->isa, dense_kernels),
-        .parts = stream->size,
-    };
+    return (struct dense){.images = plan->images,
+                          .inputs = (int)shape_size(plan->ops->in),
+                          .outputs = plan->ops->out.c,
+                          .x = args->x.data,
+                          .w = args->params[0].data,
+                          .bias = bias ? args->params[1].data : NULL,
+                          .y = args->y.data,
+                          .relu = has(plan, OP_RELU),
+                          .dy = args->dy.data,
+                          .turned = args->dx.data ? args->scratch.data : NULL,
+                          .turned_images = whole_vectors(plan->images),
+                          .dx = args->dx.data,
+                          .dw = args->grads[0].data,
+                          .db = bias ? args->grads[1].data : NULL};
 }
 
-static int pieces_of(int count, int size) {
-    return (count + size - 1) / size;
-}
-
-/* Pieces of `size` things that are this part's: the first thing, and how many. */
-static struct part share(const struct job *job, int part, int count, int size) {
-    struct part pieces = part_of(pieces_of(count, size), job->parts, part);
-    int first = pieces.first * size, end = (pieces.first + pieces.count) * size;
-    return (struct part){first, (end < count ? end : count) - first};
-}
-
-/* Columns are shared out where they share out evenly, so that each weight is read by one thread; else images.
- */
-static enum status forward_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct dense *d = &job->dense;
-    struct part images = {0, d->images}, columns = {0, d->outputs};
-    enum { IMAGES = 6 };
-    if (pieces_of(d->outputs, job->kernels->width) % job->parts == 0)
-        columns = share(job, part, d->outputs, job->kernels->width);
-    else
-        images = share(job, part, d->images, IMAGES);
-    if (images.count > 0 && columns.count > 0)
-        job->kernels->forward(d, images.first, images.count, columns.first, columns.count);
-    return STATUS_OK;
+static const struct dense_kernels *kernels_of(const struct plan *plan) {
+    return ISA_PICK(plan->device->isa, dense_kernels);
 }
 
 static enum status forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_for(stream, plan, args);
-    return team_run(stream, job.parts, forward_part, &job);
-}
-
-static enum status turn_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    enum { LINE = 16 }; /* threads write to cache lines of their own */
-    struct part outputs = share(job, part, job->dense.outputs, LINE);
-    if (outputs.count > 0)
-        job->kernels->turn(&job->dense, outputs.first, outputs.count);
+    (void)stream;
+    const struct dense dense = dense_of(plan, args);
+    kernels_of(plan)->forward(&dense);
     return STATUS_OK;
-}
-
-static enum status gradients_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    enum { LINE = 16 };
-    struct part inputs = share(job, part, job->dense.inputs, LINE);
-    if (inputs.count > 0)
-        job->kernels->gradients(&job->dense, inputs.first, inputs.count);
-    return STATUS_OK;
-}
-
-static enum status gradients(struct stream *stream, const struct plan *plan, const struct plan_args *args,
-                             int part, int parts, bool add) {
-    struct job job = job_for(stream, plan, args);
-    job.parts = parts;
-    job.dense.dx = NULL; /* backward() has made it, and finished dy */
-    job.dense.add = add;
-    if (job.dense.db && part == 0)
-        job.kernels->bias(&job.dense);
-    return gradients_part(&job, part, 0);
 }
 
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_for(stream, plan, args);
-    STATUS_TRY(team_run(stream, job.parts, turn_part, &job));
-    return team_run(stream, job.parts, gradients_part, &job);
+    (void)stream;
+    const struct dense dense = dense_of(plan, args);
+    kernels_of(plan)->turn(&dense);
+    kernels_of(plan)->gradients(&dense, 0, dense.inputs);
+    return STATUS_OK;
+}
+
+/* Shares are of inputs, in cache lines; since every sum is made in one piece, they change no bit. */
+static enum status gradients(struct stream *stream, const struct plan *plan, const struct plan_args *args,
+                             int part, int parts, bool add) {
+    (void)stream;
+    enum { LINE = 16 };
+    struct dense dense = dense_of(plan, args);
+    dense.dx = NULL; /* backward() has made it, and finished dy */
+    dense.add = add;
+    if (dense.db && part == 0)
+        kernels_of(plan)->bias(&dense);
+    struct part lines = part_of((dense.inputs + LINE - 1) / LINE, parts, part);
+    int first = lines.first * LINE, end = first + lines.count * LINE;
+    end = end < dense.inputs ? end : dense.inputs;
+    if (first < end)
+        kernels_of(plan)->gradients(&dense, first, end - first);
+    return STATUS_OK;
 }
 
 const struct cpu_implementation dense_implementation = {

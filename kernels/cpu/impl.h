@@ -33,7 +33,6 @@ struct plan {
     struct op ops[PLAN_MAX_OPS]; /* those taken: info.taken of them */
     int images;
     bool training, input_gradient;
-    int threads;           /* most that a stream may have when it runs */
     struct plan_info info; /* taken and implementation are set before plan(); it may add detail to the name */
     void *state;
     char refusals[1024];
@@ -48,15 +47,15 @@ struct cpu_implementation {
      * training and `prepared` could not be shared. */
     int (*takes)(const struct device *device, const struct plan_request *request, char *reason, size_t size);
 
-    /* Fill plan->info: saved_bytes, scratch_bytes, prepared_bytes, backward_reads_x, backward_reads_y. Sizes
-     * must do for a team of any size up to plan->threads; of all spans the data is 64-byte
-     * aligned. NULL: all zero and false. */
+    /* Fill plan->info: saved_bytes, scratch_bytes, prepared_bytes, backward_reads_x, backward_reads_y; of all
+     * spans the data is 64-byte aligned. NULL: all zero and false. */
     enum status (*plan)(struct plan *plan);
     void (*free)(struct plan *plan); /* plan->state, also after a plan() that failed; NULL: nothing */
 
     /* As in device_ops. Sizes of x, y, params and grads have been checked; prepare NULL: nothing to do.
-     * Several streams run the same plan at the same time with different args: what is written must be in args
-     * (saved, scratch) or belong to the thread (team.h). Nothing is allocated. */
+     * All but prepare, which may use the stream's team (team.h), run on the calling thread alone. Several
+     * streams run the same plan at the same time with different args: what is written must be in args (saved,
+     * scratch) or belong to the thread. Nothing is allocated. */
     enum status (*prepare)(struct stream *stream, const struct plan *plan, const struct plan_args *args);
     enum status (*forward)(struct stream *stream, const struct plan *plan, const struct plan_args *args);
     enum status (*backward)(struct stream *stream, const struct plan *plan, const struct plan_args *args);
@@ -81,8 +80,8 @@ const char *cpu_plan_refusals(const struct plan *plan);
 enum status cpu_prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args);
 enum status cpu_forward(struct stream *stream, const struct plan *plan, const struct plan_args *args);
 enum status cpu_backward(struct stream *stream, const struct plan *plan, const struct plan_args *args);
-enum status cpu_gradients(struct stream *stream, const struct plan *plan, const struct plan_args *args, int part,
-                          int parts, bool add);
+enum status cpu_gradients(struct stream *stream, const struct plan *plan, const struct plan_args *args,
+                          int part, int parts, bool add);
 
 /* lanes.c, loss.c, optimizer.c */
 enum status cpu_lanes(struct stream *stream, int count,

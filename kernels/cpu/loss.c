@@ -23,25 +23,6 @@ static float image_loss(const float *logits, int classes, int label, float scale
     return (float)(log(sum) + (double)largest - (double)logits[label]);
 }
 
-struct loss {
-    const struct loss_args *args;
-    int parts;
-};
-
-static enum status loss_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct loss *loss = context;
-    const struct loss_args *args = loss->args;
-    struct part images = part_of(args->images, loss->parts, part);
-    float *p = args->probabilities.data, *d = args->dlogits.data, *losses = args->losses.data;
-    for (int n = images.first; n < images.first + images.count; n++) {
-        size_t at = (size_t)n * (size_t)args->classes;
-        losses[n] = image_loss((const float *)args->logits.data + at, args->classes, args->labels[n],
-                               (float)args->scale, p ? p + at : NULL, d ? d + at : NULL);
-    }
-    return STATUS_OK;
-}
-
 static enum status check_bytes(struct span span, size_t bytes, bool needed, const char *what) {
     if (span.data ? span.bytes >= bytes : !needed)
         return STATUS_OK;
@@ -50,6 +31,7 @@ static enum status check_bytes(struct span span, size_t bytes, bool needed, cons
 }
 
 enum status cpu_loss(struct stream *stream, const struct loss_args *args) {
+    (void)stream;
     if (args->images < 1 || args->classes < 1)
         return status_fail(STATUS_INTERNAL, "loss of %d images with %d classes", args->images, args->classes);
     size_t bytes = (size_t)args->images * (size_t)args->classes * sizeof(float);
@@ -61,6 +43,11 @@ enum status cpu_loss(struct stream *stream, const struct loss_args *args) {
         if (args->labels[n] < 0 || args->labels[n] >= args->classes)
             return status_fail(STATUS_INTERNAL, "label %d of image %d: expected 0 to %d",
                                (int)args->labels[n], n, args->classes - 1);
-    struct loss loss = {args, image_parts(args->images, stream->size)};
-    return team_run(stream, loss.parts, loss_part, &loss);
+    float *p = args->probabilities.data, *d = args->dlogits.data, *losses = args->losses.data;
+    for (int n = 0; n < args->images; n++) {
+        size_t at = (size_t)n * (size_t)args->classes;
+        losses[n] = image_loss((const float *)args->logits.data + at, args->classes, args->labels[n],
+                               (float)args->scale, p ? p + at : NULL, d ? d + at : NULL);
+    }
+    return STATUS_OK;
 }

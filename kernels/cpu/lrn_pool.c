@@ -70,96 +70,58 @@ static int lrn_pool_takes(const struct device *device, const struct plan_request
     return 2;
 }
 
-/* Bytes of scratch of one part. */
-static size_t part_scratch(const struct plan *plan) {
-    const struct op *lrn = lrn_of(plan), *pool = pool_of(plan);
-    size_t floats = lrn && pool ? lrn_pool_scratch_floats(lrn, pool) : lrn ? lrn_scratch_floats(lrn) : 0;
-    return align64(floats * sizeof(float));
-}
-
 static enum status plan(struct plan *plan) {
-    const struct op *pool = pool_of(plan);
+    const struct op *lrn = lrn_of(plan), *pool = pool_of(plan);
     if (pool && plan->training)
         plan->info.saved_bytes = (size_t)plan->images * shape_size(pool->out);
-    plan->info.scratch_bytes = part_scratch(plan) * (size_t)plan->threads;
-    plan->info.backward_reads_x = lrn_of(plan) != NULL;
+    size_t floats = lrn && pool ? lrn_pool_scratch_floats(lrn, pool) : lrn ? lrn_scratch_floats(lrn) : 0;
+    plan->info.scratch_bytes = floats * sizeof(float);
+    plan->info.backward_reads_x = lrn != NULL;
     return STATUS_OK;
 }
 
-struct job {
-    const struct plan *plan;
-    const struct plan_args *args;
-    int parts;
-};
-
-/* The share of a part: where its images begin in the input and the output. */
-struct share {
-    int images;
-    size_t in, out;
-    uint8_t *won;
-    float *scratch;
-};
-
-static struct share share_of(const struct job *job, int part) {
-    const struct plan *p = job->plan;
-    struct part images = part_of(p->images, job->parts, part);
-    struct share share = {.images = images.count,
-                          .in = (size_t)images.first * shape_size(p->ops[0].in),
-                          .out = (size_t)images.first * shape_size(p->ops[p->info.taken - 1].out)};
-    if (p->info.saved_bytes)
-        share.won = (uint8_t *)job->args->saved.data + share.out;
-    if (p->info.scratch_bytes)
-        share.scratch = (float *)((char *)job->args->scratch.data + (size_t)part * part_scratch(p));
-    return share;
+static uint8_t *won_of(const struct plan *plan, const struct plan_args *args) {
+    return plan->info.saved_bytes ? args->saved.data : NULL;
 }
 
-static enum status forward_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct share s = share_of(job, part);
-    const struct op *lrn = lrn_of(job->plan), *pool = pool_of(job->plan);
-    const float *x = (const float *)job->args->x.data + s.in;
-    float *y = (float *)job->args->y.data + s.out;
-    const enum cpu_isa isa = job->plan->device->isa;
-    if (lrn && pool)
-        ISA_PICK(isa, max_pool_kernels)->lrn_forward(lrn, pool, s.images, x, y, s.won, s.scratch);
-    else if (lrn)
-        ISA_PICK(isa, lrn_kernels)
-            ->forward(lrn, (size_t)s.images * (size_t)lrn->in.h * (size_t)lrn->in.w, x, y, s.scratch);
-    else
-        ISA_PICK(isa, max_pool_kernels)->forward(pool, s.images, x, y, s.won);
-    return STATUS_OK;
-}
-
-static enum status backward_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct share s = share_of(job, part);
-    const struct op *lrn = lrn_of(job->plan), *pool = pool_of(job->plan);
-    const float *x = lrn ? (const float *)job->args->x.data + s.in : NULL;
-    const float *dy = (const float *)job->args->dy.data + s.out;
-    float *dx = (float *)job->args->dx.data + s.in;
-    const enum cpu_isa isa = job->plan->device->isa;
-    if (lrn && pool)
-        ISA_PICK(isa, max_pool_kernels)
-            ->lrn_backward(lrn, pool, s.images, x, dy, s.won, dx, false, s.scratch);
-    else if (lrn)
-        ISA_PICK(isa, lrn_kernels)
-            ->backward(lrn, (size_t)s.images * (size_t)lrn->in.h * (size_t)lrn->in.w, x, dy, dx, false,
-                       s.scratch);
-    else
-        ISA_PICK(isa, max_pool_kernels)->backward(pool, s.images, dy, s.won, dx);
-    return STATUS_OK;
+static size_t pixels_of(const struct plan *plan) {
+    const struct shape in = plan->ops->in;
+    return (size_t)plan->images * (size_t)in.h * (size_t)in.w;
 }
 
 static enum status forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = {plan, args, image_parts(plan->images, stream->size)};
-    return team_run(stream, job.parts, forward_part, &job);
+    (void)stream;
+    const struct op *lrn = lrn_of(plan), *pool = pool_of(plan);
+    const enum cpu_isa isa = plan->device->isa;
+    const float *x = args->x.data;
+    float *y = args->y.data, *scratch = args->scratch.data;
+    uint8_t *won = won_of(plan, args);
+    if (lrn && pool)
+        ISA_PICK(isa, max_pool_kernels)->lrn_forward(lrn, pool, plan->images, x, y, won, scratch);
+    else if (lrn)
+        ISA_PICK(isa, lrn_kernels)->forward(lrn, pixels_of(plan), x, y, scratch);
+    else
+        ISA_PICK(isa, max_pool_kernels)->forward(pool, plan->images, x, y, won);
+    return STATUS_OK;
 }
 
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = {plan, args, image_parts(plan->images, stream->size)};
-    return args->dx.data ? team_run(stream, job.parts, backward_part, &job) : STATUS_OK;
+    (void)stream;
+    const struct op *lrn = lrn_of(plan), *pool = pool_of(plan);
+    const enum cpu_isa isa = plan->device->isa;
+    const float *x = args->x.data, *dy = args->dy.data;
+    float *dx = args->dx.data, *scratch = args->scratch.data;
+    const uint8_t *won = won_of(plan, args);
+    if (!dx)
+        return STATUS_OK;
+    if (lrn && pool)
+        ISA_PICK(isa, max_pool_kernels)
+            ->lrn_backward(lrn, pool, plan->images, x, dy, won, dx, false, scratch);
+    else if (lrn)
+        ISA_PICK(isa, lrn_kernels)->backward(lrn, pixels_of(plan), x, dy, dx, false, scratch);
+    else
+        ISA_PICK(isa, max_pool_kernels)->backward(pool, plan->images, dy, won, dx);
+    return STATUS_OK;
 }
 
 const struct cpu_implementation lrn_pool_implementation = {

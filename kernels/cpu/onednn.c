@@ -135,6 +135,11 @@ void onednn_call_free(struct onednn_call *call) {
     *call = (struct onednn_call){0};
 }
 
+void onednn_name(struct plan *plan, const struct onednn_call *forward) {
+    snprintf(plan->info.implementation, sizeof plan->info.implementation, "onednn %s",
+             forward->implementation);
+}
+
 enum status onednn_call_run(const struct onednn_call *call, int thread, void *const *data, void *scratchpad) {
     dnnl_exec_arg_t arguments[ONEDNN_MAX_ARGUMENTS];
     dnnl_memory_t *memory = call->memory + (size_t)thread * (size_t)call->count;

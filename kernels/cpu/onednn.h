@@ -1,8 +1,7 @@
-/* oneDNN's C interface (2.6) behind two ideas: a call, which is a primitive with memory objects for every
- * thread of the pool, made when an operation is planned; and parts, since our own threads split an operation
- * by images and each part's size needs primitives of its own. oneDNN keeps the code it generated for shapes
- * seen before, so that planning again for them takes microseconds. This header, library.c and the onednn_*.c
- * are all that know oneDNN. */
+/* oneDNN's C interface (2.6) behind one idea: a call, which is a primitive with memory objects for every
+ * thread of the pool, made when an operation is planned, since several may run the same plan at once. oneDNN
+ * keeps the code it generated for shapes seen before, so that planning again for them takes microseconds.
+ * This header, library.c and the onednn_*.c are all that know oneDNN. */
 #ifndef TOWERSCOPE_KERNELS_CPU_ONEDNN_H
 #define TOWERSCOPE_KERNELS_CPU_ONEDNN_H
 
@@ -51,7 +50,11 @@ enum status onednn_reorder_new(const struct onednn *onednn, const dnnl_memory_de
                                const dnnl_memory_desc_t *to, struct onednn_call *out);
 void onednn_call_free(struct onednn_call *call); /* one that was not made is fine */
 
-/* data[i] belongs to names[i]. scratchpad: call->scratchpad_bytes, 64-byte aligned. */
+/* Name a plan's implementation after the call that is its forward. */
+void onednn_name(struct plan *plan, const struct onednn_call *forward);
+
+/* data[i] belongs to names[i]; thread: that of the pool which calls. scratchpad: call->scratchpad_bytes,
+ * 64-byte aligned. */
 enum status onednn_call_run(const struct onednn_call *call, int thread, void *const *data, void *scratchpad);
 
 /* A dense description of the given dimensions in oneDNN's order; format `any` leaves the layout to a

@@ -1,12 +1,12 @@
 /* Convolution and dense layers by oneDNN, with the bias and ReLU that follow. Activations stay NHWC; the
  * weights are brought into the layouts that oneDNN likes by prepare(), the gradients back after each backward
- * pass. The team splits by images; the parts' gradients are added in order.
+ * pass.
  *
- * ReLU is our own loop over the part that has just been computed: oneDNN's turns what is not a number into 0,
- * and a network that has gone wrong would look well. */
+ * ReLU is our own loop over what has just been computed: oneDNN's turns what is not a number into 0, and a
+ * network that has gone wrong would look well. */
 #include "kernels/cpu/implementations.h"
 #include "kernels/cpu/isa/step.h"
-#include "kernels/cpu/onednn_parts.h"
+#include "kernels/cpu/onednn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +17,12 @@ enum { TYPICAL_IMAGES = 32 };
 
 struct weighted {
     bool bias, relu;
-    size_t weights; /* values */
     dnnl_memory_desc_t plain, forward_layout, backward_layout;
     struct onednn_call to_forward, to_backward;
     size_t backward_at, room_at[2]; /* in `prepared`: the second layout, room for the reorders to work in */
-    struct onednn_parts parts;
-    /* A part's scratch: the library's own, then the gradient in oneDNN's layout and in ours, and the bias'
-     * gradient. */
-    size_t gradient_at, plain_at, bias_at, part_bytes;
+    struct onednn_call forward, backward_data, backward_weights;
+    struct onednn_call to_plain; /* of the weights' gradient */
+    size_t gradient_at;          /* in scratch, behind the library's own: that in oneDNN's layout */
 };
 
 /* How many of the operations from the front are the layer's. */
@@ -147,8 +145,7 @@ static enum status plan_weights(const struct onednn *onednn, const struct op *op
 }
 
 static enum status plan_backward(const struct plan *plan, const struct layer *layer,
-                                 dnnl_primitive_desc_t forward, struct weighted *s,
-                                 struct onednn_part_calls *calls) {
+                                 dnnl_primitive_desc_t forward, struct weighted *s) {
     const struct onednn *onednn = plan->device->onednn;
     static const int weights_names[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS,
                                         DNNL_ARG_DIFF_BIAS};
@@ -159,51 +156,43 @@ static enum status plan_backward(const struct plan *plan, const struct layer *la
     STATUS_TRY(describe_backward_weights(layer, &any, &description));
     dnnl_primitive_desc_t weights;
     STATUS_TRY(onednn_call_new(onednn, &description, forward, weights_names, layer->bias ? 4 : 3,
-                               &calls->backward_weights, &weights));
+                               &s->backward_weights, &weights));
     enum status status =
         onednn_reorder_new(onednn, dnnl_primitive_desc_query_md(weights, dnnl_query_diff_weights_md, 0),
-                           &s->plain, &calls->gradient);
+                           &s->plain, &s->to_plain);
     dnnl_primitive_desc_destroy(weights);
     STATUS_TRY(status);
     if (!plan->input_gradient)
         return STATUS_OK;
     STATUS_TRY(describe_backward_data(layer, &s->backward_layout, &description));
-    return onednn_call_new(onednn, &description, forward, data_names, 3, &calls->backward_data, NULL);
+    return onednn_call_new(onednn, &description, forward, data_names, 3, &s->backward_data, NULL);
 }
 
-static enum status plan_calls(const struct plan *plan, struct onednn_part_calls *calls) {
-    struct weighted *s = plan->state;
+static enum status plan_calls(struct plan *plan, struct weighted *s) {
     static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS};
     struct layer layer;
     union description description;
     dnnl_primitive_desc_t forward;
-    STATUS_TRY(layer_describe(plan->ops, s->bias, calls->images, &layer));
+    STATUS_TRY(layer_describe(plan->ops, s->bias, plan->images, &layer));
     STATUS_TRY(describe_forward(&layer, &s->forward_layout, &description));
-    STATUS_TRY(onednn_call_new(plan->device->onednn, &description, NULL, names, s->bias ? 4 : 3,
-                               &calls->forward, &forward));
-    enum status status = plan->training ? plan_backward(plan, &layer, forward, s, calls) : STATUS_OK;
+    STATUS_TRY(onednn_call_new(plan->device->onednn, &description, NULL, names, s->bias ? 4 : 3, &s->forward,
+                               &forward));
+    onednn_name(plan, &s->forward);
+    enum status status = plan->training ? plan_backward(plan, &layer, forward, s) : STATUS_OK;
     dnnl_primitive_desc_destroy(forward);
     return status;
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 static void plan_memory(struct plan *plan, struct weighted *s) {
-    size_t blocked = 0;
-    for (int i = 0; i < s->parts.sizes; i++) {
-        const struct onednn_call *of_weights = &s->parts.calls[i].backward_weights;
-        blocked = larger(blocked, of_weights->primitive ? of_weights->bytes[2] : 0);
-    }
-    s->gradient_at = onednn_parts_scratchpad(&s->parts);
-    s->plain_at = s->gradient_at + align64(blocked);
-    s->bias_at = s->plain_at + (plan->training ? align64(s->weights * sizeof(float)) : 0);
-    s->part_bytes = s->bias_at + (plan->training ? align64((size_t)plan->ops->out.c * sizeof(float)) : 0);
+    const struct onednn_call *calls[] = {&s->forward, &s->backward_data, &s->backward_weights, &s->to_plain};
+    size_t scratchpad = 0;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        scratchpad = calls[i]->scratchpad_bytes > scratchpad ? calls[i]->scratchpad_bytes : scratchpad;
+    s->gradient_at = align64(scratchpad);
+    plan->info.scratch_bytes = s->gradient_at + (plan->training ? s->backward_weights.bytes[2] : 0);
     s->backward_at = align64(s->to_forward.bytes[1]);
     s->room_at[0] = s->backward_at + align64(s->to_backward.bytes[1]);
     s->room_at[1] = s->room_at[0] + align64(s->to_forward.scratchpad_bytes);
-    plan->info.scratch_bytes = (size_t)onednn_parts_most(plan) * s->part_bytes;
     plan->info.prepared_bytes = s->room_at[1] + align64(s->to_backward.scratchpad_bytes);
     plan->info.backward_reads_x = true;
     plan->info.backward_reads_y = s->relu;
@@ -218,9 +207,8 @@ static enum status plan(struct plan *plan) {
         s->bias = s->bias || plan->ops[i].kind == OP_BIAS;
         s->relu = s->relu || plan->ops[i].kind == OP_RELU;
     }
-    s->weights = op_parameter_size(plan->ops);
     STATUS_TRY(plan_weights(plan->device->onednn, plan->ops, s));
-    STATUS_TRY(onednn_parts_plan(plan, &s->parts, plan_calls));
+    STATUS_TRY(plan_calls(plan, s));
     plan_memory(plan, s);
     return STATUS_OK;
 }
@@ -229,102 +217,62 @@ static void plan_release(struct plan *plan) {
     struct weighted *s = plan->state;
     if (!s)
         return;
-    onednn_call_free(&s->to_forward);
-    onednn_call_free(&s->to_backward);
-    onednn_parts_free(&s->parts);
+    struct onednn_call *calls[] = {&s->to_forward,    &s->to_backward,      &s->forward,
+                                   &s->backward_data, &s->backward_weights, &s->to_plain};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        onednn_call_free(calls[i]);
     free(s);
 }
 
 /* ---- running */
 
-struct job {
-    struct onednn_job parts;
+struct preparation {
     const struct weighted *s;
-    const struct step_kernels *kernels;
+    const struct plan_args *args;
 };
 
-static struct job job_of(const struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    const struct weighted *s = plan->state;
-    return (struct job){onednn_job_of(stream, plan, args, &s->parts, s->part_bytes), s,
-                        ISA_PICK(plan->device->isa, step_kernels)};
-}
-
 static enum status prepare_part(void *context, int part, int thread) {
-    const struct job *job = context;
-    const struct onednn_call *call = part ? &job->s->to_backward : &job->s->to_forward;
-    char *prepared = job->parts.args->prepared.data;
-    void *data[] = {job->parts.args->params[0].data, prepared + (part ? job->s->backward_at : 0)};
-    return onednn_call_run(call, thread, data, prepared + job->s->room_at[part]);
+    const struct preparation *p = context;
+    const struct onednn_call *call = part ? &p->s->to_backward : &p->s->to_forward;
+    char *prepared = p->args->prepared.data;
+    void *data[] = {p->args->params[0].data, prepared + (part ? p->s->backward_at : 0)};
+    return onednn_call_run(call, thread, data, prepared + p->s->room_at[part]);
 }
 
 static enum status prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_of(stream, plan, args);
-    return team_run(stream, 2, prepare_part, &job); /* one part for each layout */
+    struct preparation p = {plan->state, args};
+    return team_run(stream, 2, prepare_part, &p); /* one part for each layout */
 }
 
-static size_t outputs_of(const struct job *job, const struct onednn_share *share) {
-    return (size_t)share->images.count * shape_size(job->parts.plan->ops->out);
-}
-
-static enum status forward_part(void *context, int part, int thread) {
-    const struct job *job = context;
-    const struct plan_args *args = job->parts.args;
-    struct onednn_share share = onednn_share_of(&job->parts, part);
-    void *data[] = {share.x, args->prepared.data, share.y, job->s->bias ? args->params[1].data : NULL};
-    STATUS_TRY(onednn_call_run(&share.calls->forward, thread, data, share.scratch));
-    if (job->s->relu)
-        job->kernels->relu(share.y, share.y, outputs_of(job, &share));
-    return STATUS_OK;
+static size_t outputs_of(const struct plan *plan) {
+    return (size_t)plan->images * shape_size(plan->ops->out);
 }
 
 static enum status forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_of(stream, plan, args);
-    return team_run(stream, job.parts.count, forward_part, &job);
-}
-
-static enum status backward_part(void *context, int part, int thread) {
-    const struct job *job = context;
-    const struct weighted *s = job->s;
-    const struct plan_args *args = job->parts.args;
-    struct onednn_share share = onednn_share_of(&job->parts, part);
-    char *scratch = share.scratch;
+    const struct weighted *s = plan->state;
+    float *y = args->y.data;
+    void *data[] = {args->x.data, args->prepared.data, y, s->bias ? args->params[1].data : NULL};
+    STATUS_TRY(onednn_call_run(&s->forward, stream->first, data, args->scratch.data));
     if (s->relu)
-        job->kernels->relu_backward(share.y, share.dy, share.dy, outputs_of(job, &share));
-    /* The first part's gradients go where the sum will be. */
-    void *weights = part ? scratch + s->plain_at : args->grads[0].data;
-    void *bias = !s->bias ? NULL : part ? scratch + s->bias_at : args->grads[1].data;
-    void *of_weights[] = {share.x, share.dy, scratch + s->gradient_at, bias};
-    STATUS_TRY(onednn_call_run(&share.calls->backward_weights, thread, of_weights, scratch));
-    void *reordered[] = {scratch + s->gradient_at, weights};
-    STATUS_TRY(onednn_call_run(&share.calls->gradient, thread, reordered, scratch));
-    if (!job->parts.plan->input_gradient || !share.dx)
-        return STATUS_OK;
-    void *of_data[] = {share.dy, (char *)args->prepared.data + s->backward_at, share.dx};
-    return onednn_call_run(&share.calls->backward_data, thread, of_data, scratch);
-}
-
-/* Add the other parts' gradients to the first's, in order; each thread does a range of the weights. */
-static enum status sum_part(void *context, int range, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct weighted *s = job->s;
-    const struct plan_args *args = job->parts.args;
-    struct part values = part_of((int)s->weights, job->parts.count, range);
-    float *sum = (float *)args->grads[0].data + values.first;
-    for (int part = 1; part < job->parts.count; part++) {
-        const char *scratch = (const char *)args->scratch.data + (size_t)part * s->part_bytes;
-        job->kernels->add(sum, (const float *)(scratch + s->plain_at) + values.first, (size_t)values.count);
-        if (range == 0 && s->bias)
-            job->kernels->add(args->grads[1].data, (const float *)(scratch + s->bias_at),
-                              (size_t)job->parts.plan->ops->out.c);
-    }
+        ISA_PICK(plan->device->isa, step_kernels)->relu(y, y, outputs_of(plan));
     return STATUS_OK;
 }
 
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_of(stream, plan, args);
-    STATUS_TRY(team_run(stream, job.parts.count, backward_part, &job));
-    return job.parts.count > 1 ? team_run(stream, job.parts.count, sum_part, &job) : STATUS_OK;
+    const struct weighted *s = plan->state;
+    const int thread = stream->first;
+    float *dy = args->dy.data;
+    char *scratch = args->scratch.data;
+    if (s->relu)
+        ISA_PICK(plan->device->isa, step_kernels)->relu_backward(args->y.data, dy, dy, outputs_of(plan));
+    void *of_weights[] = {args->x.data, dy, scratch + s->gradient_at, s->bias ? args->grads[1].data : NULL};
+    STATUS_TRY(onednn_call_run(&s->backward_weights, thread, of_weights, scratch));
+    void *reordered[] = {scratch + s->gradient_at, args->grads[0].data};
+    STATUS_TRY(onednn_call_run(&s->to_plain, thread, reordered, scratch));
+    if (!plan->input_gradient || !args->dx.data)
+        return STATUS_OK;
+    void *of_data[] = {dy, (char *)args->prepared.data + s->backward_at, args->dx.data};
+    return onednn_call_run(&s->backward_data, thread, of_data, scratch);
 }
 
 const struct cpu_implementation onednn_weighted = {

@@ -1,15 +1,13 @@
 /* Max pooling and LRN by oneDNN: operations without parameters. What they keep for the way back (which value
- * won in each window) lies in the library's workspace, which is linear in the images: so parts of the team
- * use parts of `saved`. */
+ * won in each window) lies in the library's workspace, which is `saved`. */
 #include "kernels/cpu/implementations.h"
-#include "kernels/cpu/onednn_parts.h"
+#include "kernels/cpu/onednn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 struct window_state {
-    size_t saved_per_image, scratchpad_bytes;
-    struct onednn_parts parts;
+    struct onednn_call forward, backward;
 };
 
 static int takes(const struct device *device, const struct plan_request *request, char *reason, size_t size) {
@@ -74,7 +72,7 @@ static enum status workspace_of(const struct plan *plan, const union description
 }
 
 static enum status plan_backward(const struct plan *plan, const struct layer *layer, bool saves,
-                                 dnnl_primitive_desc_t forward, struct onednn_part_calls *calls) {
+                                 dnnl_primitive_desc_t forward, struct window_state *s) {
     int names[4] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST}, count = 2;
     if (layer->op->kind == OP_LRN)
         names[count++] = DNNL_ARG_SRC;
@@ -82,28 +80,23 @@ static enum status plan_backward(const struct plan *plan, const struct layer *la
         names[count++] = DNNL_ARG_WORKSPACE;
     union description description;
     STATUS_TRY(describe(layer, true, true, &description));
-    return onednn_call_new(plan->device->onednn, &description, forward, names, count, &calls->backward_data,
-                           NULL);
+    return onednn_call_new(plan->device->onednn, &description, forward, names, count, &s->backward, NULL);
 }
 
-static enum status plan_calls(const struct plan *plan, struct onednn_part_calls *calls) {
-    struct window_state *s = plan->state;
+static enum status plan_calls(struct plan *plan, struct window_state *s) {
     static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE};
     struct layer layer = {.op = plan->ops};
-    STATUS_TRY(onednn_images_layout(&layer.x, calls->images, layer.op->in));
-    STATUS_TRY(onednn_images_layout(&layer.y, calls->images, layer.op->out));
+    STATUS_TRY(onednn_images_layout(&layer.x, plan->images, layer.op->in));
+    STATUS_TRY(onednn_images_layout(&layer.y, plan->images, layer.op->out));
     union description description;
     STATUS_TRY(describe(&layer, false, plan->training, &description));
-    size_t saved;
-    STATUS_TRY(workspace_of(plan, &description, &saved));
-    s->saved_per_image = saved / (size_t)calls->images;
-    if (s->saved_per_image * (size_t)calls->images != saved)
-        return status_fail(STATUS_UNSUPPORTED, "oneDNN: the workspace of %s is not split by images",
-                           op_kind_name(layer.op->kind));
+    size_t *saved = &plan->info.saved_bytes;
+    STATUS_TRY(workspace_of(plan, &description, saved));
     dnnl_primitive_desc_t forward;
-    STATUS_TRY(onednn_call_new(plan->device->onednn, &description, NULL, names, saved ? 3 : 2,
-                               &calls->forward, &forward));
-    enum status status = plan->training ? plan_backward(plan, &layer, saved > 0, forward, calls) : STATUS_OK;
+    STATUS_TRY(onednn_call_new(plan->device->onednn, &description, NULL, names, *saved ? 3 : 2, &s->forward,
+                               &forward));
+    onednn_name(plan, &s->forward);
+    enum status status = plan->training ? plan_backward(plan, &layer, *saved > 0, forward, s) : STATUS_OK;
     dnnl_primitive_desc_destroy(forward);
     return status;
 }
@@ -113,10 +106,9 @@ static enum status plan(struct plan *plan) {
     plan->state = s;
     if (!s)
         return status_fail(STATUS_NO_MEMORY, "no memory for a plan");
-    STATUS_TRY(onednn_parts_plan(plan, &s->parts, plan_calls));
-    s->scratchpad_bytes = onednn_parts_scratchpad(&s->parts);
-    plan->info.saved_bytes = (size_t)plan->images * s->saved_per_image;
-    plan->info.scratch_bytes = (size_t)onednn_parts_most(plan) * s->scratchpad_bytes;
+    STATUS_TRY(plan_calls(plan, s));
+    size_t forward = s->forward.scratchpad_bytes, backward = s->backward.scratchpad_bytes;
+    plan->info.scratch_bytes = forward > backward ? forward : backward;
     plan->info.backward_reads_x = plan->ops->kind == OP_LRN;
     return STATUS_OK;
 }
@@ -125,52 +117,29 @@ static void plan_release(struct plan *plan) {
     struct window_state *s = plan->state;
     if (!s)
         return;
-    onednn_parts_free(&s->parts);
+    onednn_call_free(&s->forward);
+    onednn_call_free(&s->backward);
     free(s);
 }
 
 /* ---- running */
 
-static struct onednn_job job_of(const struct stream *stream, const struct plan *plan,
-                                const struct plan_args *args) {
-    const struct window_state *s = plan->state;
-    return onednn_job_of(stream, plan, args, &s->parts, s->scratchpad_bytes);
-}
-
-/* Where a part's images keep what they save, or NULL. */
-static void *saved_of(const struct onednn_job *job, const struct onednn_share *share) {
-    const struct window_state *s = job->plan->state;
-    return s->saved_per_image
-               ? (char *)job->args->saved.data + (size_t)share->images.first * s->saved_per_image
-               : NULL;
-}
-
-static enum status forward_part(void *context, int part, int thread) {
-    const struct onednn_job *job = context;
-    struct onednn_share share = onednn_share_of(job, part);
-    void *data[] = {share.x, share.y, saved_of(job, &share)};
-    return onednn_call_run(&share.calls->forward, thread, data, share.scratch);
-}
-
-static enum status backward_part(void *context, int part, int thread) {
-    const struct onednn_job *job = context;
-    struct onednn_share share = onednn_share_of(job, part);
-    void *data[4] = {share.dx, share.dy};
-    int count = 2;
-    if (job->plan->ops->kind == OP_LRN)
-        data[count++] = share.x;
-    data[count] = saved_of(job, &share);
-    return onednn_call_run(&share.calls->backward_data, thread, data, share.scratch);
-}
-
 static enum status forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct onednn_job job = job_of(stream, plan, args);
-    return team_run(stream, job.count, forward_part, &job);
+    const struct window_state *s = plan->state;
+    void *data[] = {args->x.data, args->y.data, args->saved.data};
+    return onednn_call_run(&s->forward, stream->first, data, args->scratch.data);
 }
 
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct onednn_job job = job_of(stream, plan, args);
-    return args->dx.data ? team_run(stream, job.count, backward_part, &job) : STATUS_OK;
+    const struct window_state *s = plan->state;
+    if (!args->dx.data)
+        return STATUS_OK;
+    void *data[4] = {args->dx.data, args->dy.data};
+    int count = 2;
+    if (plan->ops->kind == OP_LRN)
+        data[count++] = args->x.data;
+    data[count] = args->saved.data;
+    return onednn_call_run(&s->backward, stream->first, data, args->scratch.data);
 }
 
 const struct cpu_implementation onednn_window = {

@@ -91,7 +91,6 @@ enum status cpu_plan(struct device *device, const struct plan_request *request, 
     plan->images = request->images;
     plan->training = request->training;
     plan->input_gradient = request->input_gradient;
-    plan->threads = request->alone ? 1 : pool_threads(device->pool);
     plan->info.taken = taken;
     snprintf(plan->info.implementation, sizeof plan->info.implementation, "%s", plan->implementation->name);
     /* oneDNN makes its primitives for the number of threads it may use when they are made. */
@@ -181,8 +180,8 @@ enum status cpu_backward(struct stream *stream, const struct plan *plan, const s
     return plan->implementation->backward(stream, plan, args);
 }
 
-enum status cpu_gradients(struct stream *stream, const struct plan *plan, const struct plan_args *args, int part,
-                          int parts, bool add) {
+enum status cpu_gradients(struct stream *stream, const struct plan *plan, const struct plan_args *args,
+                          int part, int parts, bool add) {
     if (!plan->training || !plan->info.gradients_later)
         return status_fail(STATUS_INTERNAL, "%s: its gradients are made by backward",
                            plan->info.implementation);

@@ -308,8 +308,3 @@ struct part part_of(int count, int parts, int part) {
     int least = count / parts, more = count % parts;
     return (struct part){part * least + (part < more ? part : more), least + (part < more)};
 }
-
-int image_parts(int images, int size) {
-    int most = images / 2 < size ? images / 2 : size;
-    return most < 1 ? 1 : most;
-}

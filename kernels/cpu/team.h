@@ -2,12 +2,12 @@
  *
  * A pool has a fixed number of threads, the calling one being thread 0. pool_each() runs items on
  * workers = min(count, threads) workers at once; each worker leads a team of size = max(1, threads / workers)
- * threads (thread numbers first .. first + size - 1) over which it can split an operation, or a tower's lanes
- * (device.h), with team_run().
+ * threads (thread numbers first .. first + size - 1) for a tower's lanes (device.h), and for what is made of
+ * the parameters once a step, with team_run(). An operation runs on the thread that calls for it,
+ * stream->first.
  *
- * The split of an operation depends only on its sizes and the size of the team, and every team of one call of
- * pool_each() has the same size: so the same number of threads gives the same bytes, whichever thread does
- * what.
+ * Every team of one call of pool_each() has the same size: so the same number of threads gives the same
+ * lanes, and the same bytes, whichever thread does what.
  *
  * Idle threads spin for some tens to hundreds of microseconds, then sleep on a futex: the less the more often
  * it was in vain. With more threads than processors they don't spin. Libraries are told to use one thread in
@@ -54,9 +54,4 @@ struct part {
     int first, count;
 };
 struct part part_of(int count, int parts, int part);
-
-/* Into how many parts a team of `size` threads splits `images` images: never parts of a single image unless
- * there is only one, since a library may compute one image otherwise than two and more. */
-int image_parts(int images, int size);
-
 #endif

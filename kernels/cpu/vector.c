@@ -54,78 +54,36 @@ static void lrn_backward(const struct op *op, const float *x, const float *dy, f
     }
 }
 
-struct job {
-    const struct plan *plan;
-    const struct plan_args *args;
-    const struct step_kernels *kernels;
-    int parts;
-};
-
-static struct job job_for(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    return (struct job){plan, args, ISA_PICK(plan->device->isa, step_kernels),
-                        image_parts(plan->images, stream->size)};
-}
-
-static enum status forward_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct op *op = job->plan->ops;
-    struct part images = part_of(job->plan->images, job->parts, part);
-    size_t at = (size_t)images.first * shape_size(op->in), count = (size_t)images.count * shape_size(op->in);
-    const float *x = (const float *)job->args->x.data + at;
-    float *y = (float *)job->args->y.data + at;
-    if (op->kind == OP_RELU)
-        job->kernels->relu(x, y, count);
-    else if (op->kind == OP_LRN)
-        lrn(op, x, y, count / (size_t)op->in.c);
-    else
-        job->kernels->bias(x, job->args->params[0].data, y, count / (size_t)op->in.c, (size_t)op->in.c);
-    return STATUS_OK;
-}
-
 static enum status forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_for(stream, plan, args);
-    return team_run(stream, job.parts, forward_part, &job);
-}
-
-static enum status backward_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct op *op = job->plan->ops;
-    struct part images = part_of(job->plan->images, job->parts, part);
-    size_t at = (size_t)images.first * shape_size(op->in), count = (size_t)images.count * shape_size(op->in);
-    const float *dy = (const float *)job->args->dy.data + at;
-    float *dx = (float *)job->args->dx.data + at;
+    (void)stream;
+    const struct op *op = plan->ops;
+    const struct step_kernels *kernels = ISA_PICK(plan->device->isa, step_kernels);
+    const size_t count = (size_t)plan->images * shape_size(op->in), channels = (size_t)op->in.c;
     if (op->kind == OP_RELU)
-        job->kernels->relu_backward((const float *)job->args->y.data + at, dy, dx, count);
+        kernels->relu(args->x.data, args->y.data, count);
     else if (op->kind == OP_LRN)
-        lrn_backward(op, (const float *)job->args->x.data + at, dy, dx, count / (size_t)op->in.c);
+        lrn(op, args->x.data, args->y.data, count / channels);
     else
-        job->kernels->copy(dx, dy, count);
-    return STATUS_OK;
-}
-
-/* The gradient of a bias: columns are shared out, so that each sum is made by one thread over all images. */
-static enum status bias_gradient_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct op *op = job->plan->ops;
-    size_t rows = (size_t)job->plan->images * (size_t)op->in.h * (size_t)op->in.w, columns = (size_t)op->in.c;
-    struct part strip = part_of(op->in.c, job->parts, part);
-    job->kernels->column_sums((const float *)job->args->dy.data + strip.first,
-                              (float *)job->args->grads[0].data + strip.first, rows, (size_t)strip.count,
-                              columns);
+        kernels->bias(args->x.data, args->params[0].data, args->y.data, count / channels, channels);
     return STATUS_OK;
 }
 
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_for(stream, plan, args);
-    if (args->dx.data)
-        STATUS_TRY(team_run(stream, job.parts, backward_part, &job));
-    if (plan->ops->kind == OP_BIAS) {
-        job.parts = stream->size < plan->ops->in.c ? stream->size : plan->ops->in.c;
-        STATUS_TRY(team_run(stream, job.parts, bias_gradient_part, &job));
-    }
+    (void)stream;
+    const struct op *op = plan->ops;
+    const struct step_kernels *kernels = ISA_PICK(plan->device->isa, step_kernels);
+    const size_t count = (size_t)plan->images * shape_size(op->in), channels = (size_t)op->in.c;
+    float *dx = args->dx.data;
+    if (op->kind == OP_BIAS)
+        kernels->column_sums(args->dy.data, args->grads[0].data, count / channels, channels);
+    if (!dx)
+        return STATUS_OK;
+    if (op->kind == OP_RELU)
+        kernels->relu_backward(args->y.data, args->dy.data, dx, count);
+    else if (op->kind == OP_LRN)
+        lrn_backward(op, args->x.data, args->dy.data, dx, count / channels);
+    else
+        kernels->copy(dx, args->dy.data, count);
     return STATUS_OK;
 }
 

@@ -89,11 +89,11 @@ static size_t float_bytes(size_t floats) {
 
 enum { NEAR = 16 }; /* images at a time */
 
-/* Memory of one part of the images, in bytes. */
+/* Scratch memory, in bytes. */
 struct memory {
-    size_t gradient; /* the gradients of the parts lie together, in front */
-    size_t values;   /* NEAR images of the convolution's output or its gradient, where LRN and pool follow */
-    size_t scratch;  /* of whichever kernel is at work */
+    size_t gradient;
+    size_t values;  /* NEAR images of the convolution's output or its gradient, where LRN and pool follow */
+    size_t kernels; /* of whichever kernel is at work */
 };
 
 static size_t larger(size_t a, size_t b) {
@@ -113,7 +113,7 @@ static struct memory memory_of(const struct plan *plan) {
         scratch = larger(scratch, lrn_pool_scratch_floats(lrn, pool));
     return (struct memory){.gradient = plan->training ? float_bytes(kernels->gradient_floats(&shape)) : 0,
                            .values = lrn ? float_bytes(NEAR * shape_size(shape.out)) : 0,
-                           .scratch = float_bytes(scratch)};
+                           .kernels = float_bytes(scratch)};
 }
 
 /* Saved, where LRN and pool follow: the convolution's output after ReLU, then the arg-max. */
@@ -127,7 +127,7 @@ static enum status plan(struct plan *plan) {
     const struct memory memory = memory_of(plan);
     plan->info.prepared_bytes =
         2 * float_bytes(kernels_of(plan)->weights_floats(&shape)) + float_bytes(op_parameter_size(plan->ops));
-    plan->info.scratch_bytes = (size_t)plan->threads * (memory.gradient + memory.values + memory.scratch);
+    plan->info.scratch_bytes = memory.gradient + memory.values + memory.kernels;
     if (pool && plan->training)
         plan->info.saved_bytes = saved_values(plan) + (size_t)plan->images * shape_size(pool->out);
     plan->info.backward_reads_x = true;
@@ -141,41 +141,30 @@ struct job {
     const struct winograd_kernels *kernels;
     const struct max_pool_kernels *pool_kernels;
     struct winograd_shape shape, turned;
-    struct memory memory;
-    int parts;                                   /* of the images */
-    int channels;                                /* parts of the channels */
+    float *gradient, *values, *scratch;          /* in `scratch` */
     float *weights, *turned_weights, *exchanged; /* in `prepared` */
 };
 
-static struct job job_of(const struct stream *stream, const struct plan *plan, const struct plan_args *args) {
+static struct job job_of(const struct plan *plan, const struct plan_args *args) {
     struct job job = {.plan = plan,
                       .args = args,
                       .kernels = kernels_of(plan),
                       .pool_kernels = ISA_PICK(plan->device->isa, max_pool_kernels),
                       .shape = shape_of(plan),
-                      .turned = turned(plan),
-                      .memory = memory_of(plan),
-                      .parts = image_parts(plan->images, stream->size),
-                      .channels = stream->size < 16 ? stream->size : 16};
+                      .turned = turned(plan)};
+    const struct memory memory = memory_of(plan);
+    char *scratch = args->scratch.data;
+    if (scratch) { /* prepare() has none */
+        job.gradient = (float *)scratch;
+        job.values = (float *)(scratch + memory.gradient);
+        job.scratch = (float *)(scratch + memory.gradient + memory.values);
+    }
     char *prepared = args->prepared.data;
     size_t bytes = float_bytes(job.kernels->weights_floats(&job.shape));
     job.weights = (float *)prepared;
     job.turned_weights = (float *)(prepared + bytes);
     job.exchanged = (float *)(prepared + 2 * bytes);
     return job;
-}
-
-static float *gradient_of(const struct job *job, int part) {
-    return (float *)((char *)job->args->scratch.data + (size_t)part * job->memory.gradient);
-}
-
-static float *values_of(const struct job *job, int part) {
-    return (float *)((char *)job->args->scratch.data + (size_t)job->parts * job->memory.gradient +
-                     (size_t)part * (job->memory.values + job->memory.scratch));
-}
-
-static float *scratch_of(const struct job *job, int part) {
-    return (float *)((char *)values_of(job, part) + job->memory.values);
 }
 
 /* ---- weights */
@@ -193,13 +182,19 @@ static void exchange(const struct op *conv, const float *w, struct part channels
     }
 }
 
+/* Parts of the channels, each on a thread. */
+struct preparation {
+    struct job job;
+    int parts;
+};
+
 static enum status prepare_part(void *context, int part, int thread) {
     (void)thread;
-    const struct job *job = context;
+    const struct preparation *p = context;
+    const struct job *job = &p->job;
     const struct op *conv = job->plan->ops;
     const float *w = job->args->params[0].data;
-    struct part in = part_of(conv->in.c, job->channels, part),
-                out = part_of(conv->out.c, job->channels, part);
+    struct part in = part_of(conv->in.c, p->parts, part), out = part_of(conv->out.c, p->parts, part);
     job->kernels->weights(&job->shape, w, in.first, in.count, job->weights);
     exchange(conv, w, out, job->exchanged);
     job->kernels->weights(&job->turned, job->exchanged, out.first, out.count, job->turned_weights);
@@ -207,8 +202,8 @@ static enum status prepare_part(void *context, int part, int thread) {
 }
 
 static enum status prepare(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_of(stream, plan, args);
-    return team_run(stream, job.channels, prepare_part, &job);
+    struct preparation p = {job_of(plan, args), stream->size < 16 ? stream->size : 16};
+    return team_run(stream, p.parts, prepare_part, &p);
 }
 
 /* ---- images */
@@ -219,20 +214,21 @@ struct batch {
     size_t in, out, pooled; /* where they begin in the input, the convolution's output, the pool's output */
 };
 
-static struct batch batch_of(const struct job *job, struct part images, int done) {
+static struct batch batch_of(const struct job *job, int done) {
     const struct op *pool = find(job->plan, OP_MAX_POOL);
-    const size_t at = (size_t)(images.first + done);
-    return (struct batch){.images = images.count - done < NEAR ? images.count - done : NEAR,
+    const size_t at = (size_t)done;
+    const int left = job->plan->images - done;
+    return (struct batch){.images = left < NEAR ? left : NEAR,
                           .in = at * shape_size(job->shape.in),
                           .out = at * shape_size(job->shape.out),
                           .pooled = pool ? at * shape_size(pool->out) : 0};
 }
 
 /* The convolution's output of a batch: y itself, or kept for backward, or near. */
-static float *convolved(const struct job *job, int part, const struct batch *b) {
+static float *convolved(const struct job *job, const struct batch *b) {
     if (!find(job->plan, OP_MAX_POOL))
         return (float *)job->args->y.data + b->out;
-    return job->plan->training ? (float *)job->args->saved.data + b->out : values_of(job, part);
+    return job->plan->training ? (float *)job->args->saved.data + b->out : job->values;
 }
 
 static uint8_t *won_of(const struct job *job, const struct batch *b) {
@@ -240,79 +236,41 @@ static uint8_t *won_of(const struct job *job, const struct batch *b) {
                                : NULL;
 }
 
-static enum status forward_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct op *lrn = find(job->plan, OP_LRN), *pool = find(job->plan, OP_MAX_POOL);
-    const struct part images = part_of(job->plan->images, job->parts, part);
-    for (int done = 0; done < images.count; done += NEAR) {
-        const struct batch b = batch_of(job, images, done);
-        float *y = convolved(job, part, &b);
-        job->kernels->forward(&job->shape, b.images, (const float *)job->args->x.data + b.in, job->weights,
-                              bias_of(job->plan, job->args->params), find(job->plan, OP_RELU) != NULL, y,
-                              scratch_of(job, part));
-        if (lrn)
-            job->pool_kernels->lrn_forward(lrn, pool, b.images, y, (float *)job->args->y.data + b.pooled,
-                                           won_of(job, &b), scratch_of(job, part));
-    }
-    return STATUS_OK;
-}
-
 static enum status forward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_of(stream, plan, args);
-    return team_run(stream, job.parts, forward_part, &job);
-}
-
-static enum status backward_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    const struct plan_args *args = job->args;
-    const struct op *lrn = find(job->plan, OP_LRN), *pool = find(job->plan, OP_MAX_POOL);
-    const bool relu = find(job->plan, OP_RELU);
-    float *scratch = scratch_of(job, part);
-    const struct part images = part_of(job->plan->images, job->parts, part);
-    for (int done = 0; done < images.count; done += NEAR) {
-        const struct batch b = batch_of(job, images, done);
-        float *y = relu || lrn ? convolved(job, part, &b) : NULL;
-        float *dy = lrn ? values_of(job, part) : (float *)args->dy.data + b.out;
+    (void)stream;
+    const struct job job = job_of(plan, args);
+    const struct op *lrn = find(plan, OP_LRN), *pool = find(plan, OP_MAX_POOL);
+    for (int done = 0; done < plan->images; done += NEAR) {
+        const struct batch b = batch_of(&job, done);
+        float *y = convolved(&job, &b);
+        job.kernels->forward(&job.shape, b.images, (const float *)args->x.data + b.in, job.weights,
+                             bias_of(plan, args->params), find(plan, OP_RELU) != NULL, y, job.scratch);
         if (lrn)
-            job->pool_kernels->lrn_backward(lrn, pool, b.images, y, (const float *)args->dy.data + b.pooled,
-                                            won_of(job, &b), dy, relu, scratch);
-        job->kernels->gradient(&job->shape, b.images, (const float *)args->x.data + b.in, dy,
-                               relu && !lrn ? y : NULL, done > 0, gradient_of(job, part), scratch);
-        if (args->dx.data)
-            job->kernels->forward(&job->turned, b.images, dy, job->turned_weights, NULL, false,
-                                  (float *)args->dx.data + b.in, scratch);
+            job.pool_kernels->lrn_forward(lrn, pool, b.images, y, (float *)args->y.data + b.pooled,
+                                          won_of(&job, &b), job.scratch);
     }
     return STATUS_OK;
-}
-
-/* The sum of the parts' gradients, input channels shared out. */
-static enum status sum_part(void *context, int part, int thread) {
-    (void)thread;
-    const struct job *job = context;
-    struct part channels = part_of(job->shape.in.c, job->channels, part);
-    job->kernels->gradient_sum(&job->shape, gradient_of(job, 0), job->memory.gradient / sizeof(float),
-                               job->parts, channels.first, channels.count, job->args->grads[0].data);
-    return STATUS_OK;
-}
-
-static void sum_bias(const struct job *job, float *gradient) {
-    const int channels = job->shape.out.c;
-    const size_t at = job->kernels->gradient_floats(&job->shape) - (size_t)channels;
-    for (int c = 0; c < channels; c++)
-        gradient[c] = gradient_of(job, 0)[at + (size_t)c];
-    for (int part = 1; part < job->parts; part++)
-        for (int c = 0; c < channels; c++)
-            gradient[c] += gradient_of(job, part)[at + (size_t)c];
 }
 
 static enum status backward(struct stream *stream, const struct plan *plan, const struct plan_args *args) {
-    struct job job = job_of(stream, plan, args);
-    STATUS_TRY(team_run(stream, job.parts, backward_part, &job));
-    STATUS_TRY(team_run(stream, job.channels, sum_part, &job));
-    if (find(plan, OP_BIAS))
-        sum_bias(&job, bias_of(plan, args->grads));
+    (void)stream;
+    const struct job job = job_of(plan, args);
+    const struct op *lrn = find(plan, OP_LRN), *pool = find(plan, OP_MAX_POOL);
+    const bool relu = find(plan, OP_RELU);
+    for (int done = 0; done < plan->images; done += NEAR) {
+        const struct batch b = batch_of(&job, done);
+        float *y = relu || lrn ? convolved(&job, &b) : NULL;
+        float *dy = lrn ? job.values : (float *)args->dy.data + b.out;
+        if (lrn)
+            job.pool_kernels->lrn_backward(lrn, pool, b.images, y, (const float *)args->dy.data + b.pooled,
+                                           won_of(&job, &b), dy, relu, job.scratch);
+        job.kernels->gradient(&job.shape, b.images, (const float *)args->x.data + b.in, dy,
+                              relu && !lrn ? y : NULL, done > 0, job.gradient, job.scratch);
+        if (args->dx.data)
+            job.kernels->forward(&job.turned, b.images, dy, job.turned_weights, NULL, false,
+                                 (float *)args->dx.data + b.in, job.scratch);
+    }
+    job.kernels->finish(&job.shape, job.gradient, args->grads[0].data, bias_of(plan, args->grads));
     return STATUS_OK;
 }
 

@@ -44,7 +44,7 @@ static int taken_by(const char *force, const struct op *ops, int count) {
     return taken;
 }
 
-/* On one thread for an even number of images, on three for an odd one. */
+/* On one thread for an even number of images, for an odd one on three, which share out what prepare() does. */
 static void check(const char *force, const struct op *ops, int count, int images, bool quantised) {
     assert_int_equal(taken_by(force, ops, count), count);
     images += BRIEF && images % 2 == 0;

@@ -487,7 +487,7 @@ static void same_bytes(struct span a, struct span b, const char *what, int image
         fail_msg("%s of %d images differ in %d lanes", what, images, lanes);
 }
 
-/* A net cut into lanes on a pool of threads against one that isn't, on one thread. */
+/* A net cut into lanes on a pool of threads against one of a single lane, on one thread. */
 static void compare_lanes(struct device_handle pool, struct net_run *whole, int lanes,
                           const double *parameters, const double *pixels, const int32_t *labels) {
     const struct model *model = whole->model;
@@ -573,7 +573,7 @@ static void test_activations_of_lanes(void **state) {
     struct net_run run[2];
     for (int cut = 0; cut < 2; cut++) {
         net_run_open_with(&run[cut], pool, model,
-                          &(struct net_options){.images = IMAGES, .lanes = cut ? 2 : 0, .training = true});
+                          &(struct net_options){.images = IMAGES, .lanes = 1 + cut, .training = true});
         for (size_t i = 0; i < model->flat_count; i++)
             ((float *)run[cut].parameters.data)[i] = (float)parameters[i];
         net_run_fill(&run[cut], pixels);

@@ -47,11 +47,12 @@ void golden_train_open(struct golden_train *t, struct device_handle device, cons
                        struct golden_settings settings, const int shards[GOLDEN_TOWERS],
                        const double *parameters) {
     *t = (struct golden_train){.device = device, .model = model, .settings = settings};
+    /* The towers run one after the other, each in as many lanes as a tower that is alone has. */
+    struct net_options options = {
+        .lanes = net_lanes_for(device, 1), .training = true, .force = settings.force};
     for (int k = 0; k < GOLDEN_TOWERS && shards[k]; k++) {
-        t->images[t->towers] = shards[k];
-        net_run_open_with(
-            &t->run[t->towers++], device, model,
-            &(struct net_options){.images = shards[k], .training = true, .force = settings.force});
+        t->images[t->towers] = options.images = shards[k];
+        net_run_open_with(&t->run[t->towers++], device, model, &options);
     }
     t->parameters = flat(t, parameters);
     t->average = flat(t, NULL);

@@ -548,26 +548,17 @@ static void input_gradient(const struct conv_pool *s, int images, const float *p
     }
 }
 
-static void gradient_sum(const struct conv_pool *s, const float *gradients, size_t stride, int parts,
-                         float *dw, float *bias_gradient) {
+static void finish(const struct conv_pool *s, const float *gradient, float *dw, float *db) {
     const struct patches p = patches_of(s);
     const int in = s->conv->in.c, channels = s->conv->out.c;
     for (int o = 0; o < channels; o++)
         for (int u = 0; u < KERNEL; u++)
             for (int v = 0; v < KERNEL; v++)
-                for (int i = 0; i < in; i++) {
-                    const float *from = gradients + o * p.vectors * VEC + v * p.step + u * in + i;
-                    float sum = *from;
-                    for (int part = 1; part < parts; part++)
-                        sum += from[(size_t)part * stride];
-                    dw[((u * KERNEL + v) * in + i) * channels + o] = sum;
-                }
-    for (int o = 0; o < channels; o++) {
-        const float *from = gradients + channels * p.vectors * VEC + o;
-        bias_gradient[o] = *from;
-        for (int part = 1; part < parts; part++)
-            bias_gradient[o] += from[(size_t)part * stride];
-    }
+                for (int i = 0; i < in; i++)
+                    dw[((u * KERNEL + v) * in + i) * channels + o] =
+                        gradient[o * p.vectors * VEC + v * p.step + u * in + i];
+    for (int o = 0; o < channels; o++)
+        db[o] = gradient[channels * p.vectors * VEC + o];
 }
 
 const struct conv_pool_kernels ISA_SYMBOL(conv_pool_kernels) = {
@@ -579,6 +570,6 @@ const struct conv_pool_kernels ISA_SYMBOL(conv_pool_kernels) = {
     .kernels = kernels,
     .forward = forward,
     .gradient = gradient,
-    .gradient_sum = gradient_sum,
+    .finish = finish,
     .input_gradient = input_gradient,
 };

@@ -36,9 +36,8 @@ struct conv_pool_kernels {
     void (*gradient)(const struct conv_pool *, int images, const float *x, const float *pooled,
                      const uint8_t *won, const float *dy, bool add, float *gradient, float *scratch);
 
-    /* dw and the bias's gradient: the sum of `parts` gradients, `stride` floats apart, in their order. */
-    void (*gradient_sum)(const struct conv_pool *, const float *gradients, size_t stride, int parts,
-                         float *dw, float *bias_gradient);
+    /* dw and db of what gradient() left. */
+    void (*finish)(const struct conv_pool *, const float *gradient, float *dw, float *db);
 
     /* dx, for when this is not a network's first layer; scratch as gradient(). */
     void (*input_gradient)(const struct conv_pool *, int images, const float *pooled, const uint8_t *won,

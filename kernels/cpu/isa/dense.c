@@ -53,42 +53,40 @@ static int at_most(int left, int width) {
     return left < width ? left : width;
 }
 
-static void finish(const struct dense *d, float *y, const float *bias, int columns) {
-    for (int c = 0; c < columns; c += VEC) {
-        int some = at_most(columns - c, VEC);
+static void finish(const struct dense *d, float *y) {
+    for (int c = 0; c < d->outputs; c += VEC) {
+        int some = at_most(d->outputs - c, VEC);
         vec v = vec_load_some(y + c, some);
-        if (bias)
-            v += vec_load_some(bias + c, some);
+        if (d->bias)
+            v += vec_load_some(d->bias + c, some);
         vec_store_some(y + c, d->relu ? vec_relu(v) : v, some);
     }
 }
 
 /* Some lines of the weights at a time, for all columns and images: they are read once, in the order in which
  * they lie. */
-static void forward(const struct dense *d, int first, int count, int column, int columns) {
-    const float *x = d->x + (size_t)first * (size_t)d->inputs, *w = d->w + column;
-    float *y = d->y + (size_t)first * (size_t)d->outputs + column;
-    int whole = columns / VEC * VEC;
+static void forward(const struct dense *d) {
+    int whole = d->outputs / VEC * VEC;
     struct gemm g = {.a_row = d->inputs, .a_k = 1, .b_k = d->outputs, .c_row = d->outputs};
     for (int k = 0; k < d->inputs; k += DEPTH) {
         g.depth = at_most(d->inputs - k, DEPTH);
         g.add = k > 0;
         for (int c = 0; c < whole; c += GEMM_WIDTH)
-            multiply(&g, count, at_most(whole - c, GEMM_WIDTH) / VEC, x + k,
-                     w + (size_t)k * (size_t)d->outputs + c, y + c);
+            multiply(&g, d->images, at_most(whole - c, GEMM_WIDTH) / VEC, d->x + k,
+                     d->w + (size_t)k * (size_t)d->outputs + c, d->y + c);
     }
     g.add = false;
-    if (whole < columns)
-        multiply_rest(&g, count, columns - whole, d->inputs, x, w + whole, y + whole);
+    if (whole < d->outputs)
+        multiply_rest(&g, d->images, d->outputs - whole, d->inputs, d->x, d->w + whole, d->y + whole);
     if (!d->bias && !d->relu)
         return;
-    for (int row = 0; row < count; row++)
-        finish(d, y + (size_t)row * (size_t)d->outputs, d->bias ? d->bias + column : NULL, columns);
+    for (int row = 0; row < d->images; row++)
+        finish(d, d->y + (size_t)row * (size_t)d->outputs);
 }
 
-static void turn(const struct dense *d, int first, int count) {
-    for (int column = first; column < first + count; column += VEC) {
-        int some = first + count - column < VEC ? first + count - column : VEC;
+static void turn(const struct dense *d) {
+    for (int column = 0; column < d->outputs; column += VEC) {
+        int some = at_most(d->outputs - column, VEC);
         vec sum = vec_zero();
         for (int n = 0; n < d->images; n++) {
             size_t at = (size_t)n * (size_t)d->outputs + (size_t)column;
@@ -105,7 +103,7 @@ static void turn(const struct dense *d, int first, int count) {
             vec_store_some(d->db + column, sum, some);
     }
     /* Images that are not there, up to a whole vector. */
-    for (int column = first; d->turned && column < first + count; column++)
+    for (int column = 0; d->turned && column < d->outputs; column++)
         for (int n = d->images; n < d->turned_images; n++)
             d->turned[(size_t)column * (size_t)d->turned_images + (size_t)n] = 0;
 }
@@ -169,7 +167,6 @@ static void bias(const struct dense *d) {
 }
 
 const struct dense_kernels ISA_SYMBOL(dense_kernels) = {
-    .width = GEMM_WIDTH,
     .forward = forward,
     .turn = turn,
     .gradients = gradients,

@@ -1,6 +1,6 @@
 /* Dense layers by matrix products in registers (gemm.h), on the tensors as they lie: x [images][inputs],
- * w [inputs][outputs], y [images][outputs]. A call does a piece on one thread. Every sum runs over its index
- * in order, so that neither the pieces nor the number of images change a bit of any result. */
+ * w [inputs][outputs], y [images][outputs]. Every sum runs over its index in order, so that neither the
+ * pieces of the inputs nor the number of images change a bit of any result. */
 #ifndef TOWERSCOPE_KERNELS_CPU_ISA_DENSE_H
 #define TOWERSCOPE_KERNELS_CPU_ISA_DENSE_H
 
@@ -19,11 +19,9 @@ struct dense {
 };
 
 struct dense_kernels {
-    int width; /* columns that one product does at once: where a range of columns may begin */
-    /* y[image][column] for `count` images from `first` and `columns` columns from `column`. */
-    void (*forward)(const struct dense *d, int first, int count, int column, int columns);
-    /* dy where y > 0 (with a ReLU), db and turned, for `count` outputs from `first`: before the next one. */
-    void (*turn)(const struct dense *d, int first, int count);
+    void (*forward)(const struct dense *d);
+    /* dy where y > 0 (with a ReLU), db and turned: before the next one. */
+    void (*turn)(const struct dense *d);
     /* dw and dx of `count` inputs from `first`. */
     void (*gradients)(const struct dense *d, int first, int count);
     /* db alone, from a dy that turn() was done with. */

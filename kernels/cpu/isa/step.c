@@ -311,7 +311,7 @@ static void bias(const float *x, const float *b, float *y, size_t rows, size_t c
             y[i] = x[i] + b[i];
 }
 
-static void column_sums(const float *x, float *restrict sums, size_t rows, size_t columns, size_t stride) {
+static void column_sums(const float *x, float *restrict sums, size_t rows, size_t columns) {
     enum { STRIP = 64 }; /* columns summed in registers at a time */
     for (size_t from = 0; from < columns; from += STRIP) {
         float sum[STRIP] = {0};
@@ -319,11 +319,11 @@ static void column_sums(const float *x, float *restrict sums, size_t rows, size_
         if (width == STRIP)
             for (size_t row = 0; row < rows; row++)
                 for (size_t i = 0; i < STRIP; i++)
-                    sum[i] += x[row * stride + from + i];
+                    sum[i] += x[row * columns + from + i];
         else
             for (size_t row = 0; row < rows; row++)
                 for (size_t i = 0; i < width; i++)
-                    sum[i] += x[row * stride + from + i];
+                    sum[i] += x[row * columns + from + i];
         for (size_t i = 0; i < width; i++)
             sums[from + i] = sum[i];
     }

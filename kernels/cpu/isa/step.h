@@ -1,5 +1,4 @@
-/* What a step does over flat arrays, for each instruction set. A call works on one block on one thread;
- * loss.c, optimizer.c and the implementations split work into blocks of fixed sizes. */
+/* What a step does over flat arrays, for each instruction set. */
 #ifndef TOWERSCOPE_KERNELS_CPU_ISA_STEP_H
 #define TOWERSCOPE_KERNELS_CPU_ISA_STEP_H
 
@@ -24,8 +23,8 @@ struct step_kernels {
     void (*relu_backward)(const float *y, const float *dy, float *dx, size_t count);
     /* y[row][column] = x[row][column] + bias[column]; x and y may be the same. */
     void (*bias)(const float *x, const float *bias, float *y, size_t rows, size_t columns);
-    /* sums[column] = sum over the rows, in their order; rows are `stride` values apart. */
-    void (*column_sums)(const float *x, float *sums, size_t rows, size_t columns, size_t stride);
+    /* sums[column] = sum over the rows, in their order. */
+    void (*column_sums)(const float *x, float *sums, size_t rows, size_t columns);
     /* to[i] += from[i] */
     void (*add)(float *to, const float *from, size_t count);
     void (*copy)(float *to, const float *from, size_t count);

@@ -51,10 +51,8 @@ struct winograd_kernels {
     void (*gradient)(const struct winograd_shape *, int images, const float *x, float *dy, const float *y,
                      bool add, float *gradient, float *scratch);
 
-    /* dw of input channels first .. first + count - 1: the sum of `parts` gradients, `stride` floats apart,
-     * in their order. */
-    void (*gradient_sum)(const struct winograd_shape *, const float *gradients, size_t stride, int parts,
-                         int first, int count, float *dw);
+    /* dw, and db unless NULL, of what gradient() left. */
+    void (*finish)(const struct winograd_shape *, const float *gradient, float *dw, float *db);
 };
 
 ISA_DECLARE(const struct winograd_kernels, winograd_5x5_kernels);
