@@ -23,6 +23,7 @@
 /* Lines for people are written and sent at once; steps are gathered for this long, so that a fast run does
  * not wake everybody for each. */
 static const double GATHER_SECONDS = 0.05;
+enum { FEW_PEERS = 4, MOST_GATHERED = 4 };
 static const double TICK_SECONDS = 0.5, GREETING_SECONDS = 5, FOREIGN_SECONDS = 2, STALLED_SECONDS = 10,
                     GOODBYE_SECONDS = 0.5;
 
@@ -266,6 +267,13 @@ static void hand_out(struct hub *hub, double now) {
         }
 }
 
+/* For how long steps are gathered before they are sent: a crowd of consoles draws less often, and each
+ * sending costs the hub and the console that takes it apart. */
+static double gather_seconds(const struct hub *hub) {
+    double crowd = fmax(1, (double)hub->peer_count / FEW_PEERS);
+    return GATHER_SECONDS * fmin(crowd, MOST_GATHERED);
+}
+
 static void send_all(struct hub *hub, double now) {
     for (int i = 0; i < hub->peer_count; i++) {
         struct peer *peer = hub->peers[i];
@@ -389,7 +397,7 @@ static void *run(void *context) {
         bool urgent = take_queue(hub, now);
         if (hub->ready.first && (urgent || now >= hub->next_send)) {
             hand_out(hub, now);
-            hub->next_send = now + GATHER_SECONDS;
+            hub->next_send = now + gather_seconds(hub);
         }
         if (polled.fds[1].revents & POLLIN)
             accept_all(hub, now);
