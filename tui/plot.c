@@ -103,9 +103,27 @@ static void draw_curves(struct canvas *canvas, const struct plot_layout *at, con
     raster_free(&raster);
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+/* The value that would stand at `rank` if they were in order; they change places (Hoare, "Algorithm 65:
+ * Find", 1961). */
+static double value_at(double *values, int count, int rank) {
+    for (int low = 0, high = count - 1; low < high;) {
+        double middle = values[rank];
+        int i = low, j = high;
+        while (i <= j) {
+            while (values[i] < middle)
+                i++;
+            while (values[j] > middle)
+                j--;
+            if (i <= j) {
+                double value = values[i];
+                values[i++] = values[j];
+                values[j--] = value;
+            }
+        }
+        low = j < rank ? i : low;
+        high = rank < i ? j : high;
+    }
+    return values[rank];
 }
 
 /* A spike far above everything else would press the rest flat: the axis leaves it out, and it is marked. So
@@ -121,8 +139,7 @@ static double usual_high(const struct curves *curves, double low, double high) {
             highs[count++] = (double)average[i].high;
     if (count < 10)
         return high;
-    qsort(highs, (size_t)count, sizeof *highs, by_value);
-    double usual = highs[count * 9 / 10];
+    double usual = value_at(highs, count, count * 9 / 10);
     return fmin(high, usual + TIMES * (usual - low) + 1e-9 * fabs(usual));
 }
 
