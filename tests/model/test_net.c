@@ -7,37 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every kind of layer, each order of pool and norm, two strides, small enough for plain C in double. */
-static const char SMALL[] =
-    "[model]\nname=small\ninput=9\n"
-    "[conv1]\ntype=conv\nkernel=3\nchannels=6\ndeviation=0.3\nbias=0.1\nrelu=yes\n"
-    "[pool1]\ntype=pool\nkernel=3\nstride=2\n"
-    "[norm1]\ntype=lrn\nradius=2\nbias=1\nalpha=0.05\nbeta=0.75\n"
-    "[conv2]\ntype=conv\nkernel=3\nchannels=8\nstride=2\ndeviation=0.3\nbias=0.1\nrelu=yes\n"
-    "[norm2]\ntype=lrn\nradius=1\nbias=2\nalpha=0.05\nbeta=0.5\n"
-    "[pool2]\ntype=pool\nkernel=2\nstride=1\n"
-    "[local3]\ntype=dense\nunits=12\ndeviation=0.3\nbias=0.1\nrelu=yes\nweight_decay=0.004\n"
-    "[out]\ntype=dense\nunits=classes\ndeviation=0.3\n";
-
 static const char *const DEVICES[] = {"ref64", "ref", "cpu"};
-
-static struct model *parse(const char *text) {
-    struct model *model;
-    if (model_parse("m.ini", text, (struct model_ends){12, 12, 2, 5}, NAN, &model) != STATUS_OK)
-        fail_msg("%s", status_text());
-    return model;
-}
-
-static struct model *cifar10(void) {
-    struct model *model;
-    assert_int_equal(model_read("cifar10", (struct model_ends){32, 32, 3, 10}, NAN, &model), STATUS_OK);
-    return model;
-}
-
-static void open_device(const char *name, struct device_handle *device) {
-    if (device_open(name, 1, NULL, device) != STATUS_OK)
-        fail_msg("%s", status_text());
-}
 
 /* ---- the same net, each group with buffers of its own and NaN in what backward says it does not read */
 
@@ -161,8 +131,8 @@ static void test_shared_memory(void **state) {
     (void)state;
     for (size_t d = 0; d < sizeof DEVICES / sizeof *DEVICES; d++) {
         struct device_handle device;
-        open_device(DEVICES[d], &device);
-        struct model *models[] = {parse(SMALL), cifar10()};
+        net_run_device(DEVICES[d], 1, &device);
+        struct model *models[] = {net_run_small(), net_run_cifar10()};
         int count = d == 2 ? 2 : 1; /* plain C takes long over the tutorial's network */
         for (int m = 0; m < count; m++) {
             int images = m == 0 ? 6 : 2;
@@ -209,8 +179,8 @@ static void test_finite_differences(void **state) {
     (void)state;
     enum { IMAGES = 4 };
     struct device_handle device;
-    open_device("ref64", &device);
-    struct model *model = parse(SMALL);
+    net_run_device("ref64", 1, &device);
+    struct model *model = net_run_small();
     struct net_run run, forward;
     double *parameters = net_run_parameters(model, 11), *pixels = net_run_pixels(model, IMAGES, 12);
     int32_t *labels = net_run_labels(model, IMAGES, 12);
@@ -255,9 +225,9 @@ static void test_initial_loss(void **state) {
     (void)state;
     for (size_t d = 1; d < sizeof DEVICES / sizeof *DEVICES; d++) {
         struct device_handle device;
-        open_device(DEVICES[d], &device);
+        net_run_device(DEVICES[d], 1, &device);
         enum { IMAGES = 4 };
-        struct model *model = cifar10();
+        struct model *model = net_run_cifar10();
         struct net_run run;
         double *parameters = net_run_parameters(model, 1), *pixels = net_run_pixels(model, IMAGES, 2);
         int32_t *labels = net_run_labels(model, IMAGES, 2);
@@ -299,8 +269,8 @@ static void test_shards(void **state) {
     enum { IMAGES = 12 };
     for (size_t d = 0; d < sizeof DEVICES / sizeof *DEVICES; d++) {
         struct device_handle device;
-        open_device(DEVICES[d], &device);
-        struct model *model = d == 2 ? cifar10() : parse(SMALL);
+        net_run_device(DEVICES[d], 1, &device);
+        struct model *model = d == 2 ? net_run_cifar10() : net_run_small();
         double *parameters = net_run_parameters(model, 5), *pixels = net_run_pixels(model, IMAGES, 6);
         int32_t *labels = net_run_labels(model, IMAGES, 6);
         char expected[IMAGES * 10 * sizeof(double)];
@@ -333,8 +303,8 @@ static void test_shards(void **state) {
 static void test_groups(void **state) {
     (void)state;
     struct device_handle device;
-    open_device("ref", &device);
-    struct model *model = cifar10();
+    net_run_device("ref", 1, &device);
+    struct model *model = net_run_cifar10();
     struct net *small, *large, *forward;
     struct net_options options = {.images = 4, .training = true};
     assert_int_equal(net_plan(model, device, &options, &small), STATUS_OK);
@@ -380,18 +350,6 @@ static void test_groups(void **state) {
     device_close(&device);
 }
 
-static enum status run_prepare(void *context, int item, int worker, struct stream *stream) {
-    (void)item, (void)worker;
-    struct net_run *r = context;
-    return net_prepare(r->net, stream, r->parameters, r->prepared);
-}
-
-static enum status run_forward(void *context, int item, int worker, struct stream *stream) {
-    (void)item, (void)worker;
-    struct net_run *r = context;
-    return net_forward(r->net, stream, &r->memory, r->parameters, r->prepared, r->scratch);
-}
-
 static enum status run_backward(void *context, int item, int worker, struct stream *stream) {
     (void)item, (void)worker;
     struct net_run *r = context;
@@ -401,14 +359,14 @@ static enum status run_backward(void *context, int item, int worker, struct stre
 static void test_too_little_memory(void **state) {
     (void)state;
     struct device_handle device;
-    open_device("ref", &device);
-    struct model *model = parse(SMALL);
+    net_run_device("ref", 1, &device);
+    struct model *model = net_run_small();
     struct net_run run;
     net_run_open(&run, device, model, 4, true);
     struct span *spans[] = {&run.memory.arena, &run.parameters, &run.scratch, &run.memory.gradient};
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
         spans[i]->bytes--;
-        assert_int_equal(device.ops->each(device.device, 1, i == 3 ? run_backward : run_forward, &run),
+        assert_int_equal(device.ops->each(device.device, 1, i == 3 ? run_backward : net_run_forward, &run),
                          STATUS_INTERNAL);
         assert_non_null(strstr(status_text(), "the net needs"));
         spans[i]->bytes++;
@@ -425,8 +383,8 @@ static void test_too_little_memory(void **state) {
 static void test_activations(void **state) {
     (void)state;
     struct device_handle device;
-    open_device("ref", &device);
-    struct model *model = parse(SMALL);
+    net_run_device("ref", 1, &device);
+    struct model *model = net_run_small();
     struct net_run run;
     double *parameters = net_run_parameters(model, 5), *pixels = net_run_pixels(model, 3, 6);
     net_run_open(&run, device, model, 3, true);
@@ -435,7 +393,7 @@ static void test_activations(void **state) {
     struct span input = net_input(run.net, &run.memory);
     for (size_t i = 0; i < input.bytes / sizeof(float); i++)
         ((float *)input.data)[i] = (float)pixels[i];
-    assert_int_equal(device.ops->each(device.device, 1, run_forward, &run), STATUS_OK);
+    assert_int_equal(device.ops->each(device.device, 1, net_run_forward, &run), STATUS_OK);
     int seen = 0;
     for (int l = 0; l < model->layer_count; l++) {
         struct span y = net_activation(run.net, &run.memory, l, 0);
@@ -462,146 +420,6 @@ static void test_activations(void **state) {
     device_close(&device);
 }
 
-/* ---- lanes */
-
-struct whole_step {
-    struct net_run *run;
-    const int32_t *labels;
-};
-
-static enum status run_whole(void *context, int item, int worker, struct stream *stream) {
-    (void)item, (void)worker;
-    const struct whole_step *step = context;
-    struct net_run *r = step->run;
-    struct net_seconds seconds;
-    STATUS_TRY(
-        net_step(r->net, stream, &r->memory, r->parameters, r->prepared, r->scratch, step->labels, &seconds));
-    assert_true(seconds.forward > 0 && seconds.loss >= 0 && seconds.backward > 0);
-    return STATUS_OK;
-}
-
-/* The bytes of the first `bytes` of both are equal. */
-static void same_bytes(struct span a, struct span b, const char *what, int images, int lanes) {
-    assert_true(a.bytes >= b.bytes);
-    if (memcmp(a.data, b.data, b.bytes) != 0)
-        fail_msg("%s of %d images differ in %d lanes", what, images, lanes);
-}
-
-/* A net cut into lanes on a pool of threads against one of a single lane, on one thread. */
-static void compare_lanes(struct device_handle pool, struct net_run *whole, int lanes,
-                          const double *parameters, const double *pixels, const int32_t *labels) {
-    const struct model *model = whole->model;
-    const int images = whole->images, most = images < 4 ? 1 : images / 2;
-    struct net_run cut;
-    net_run_open_with(&cut, pool, model,
-                      &(struct net_options){.images = images, .lanes = lanes, .training = true});
-    assert_int_equal(net_lanes(cut.net), lanes < most ? lanes : most);
-    net_run_step(&cut, parameters, pixels, labels);
-    same_bytes(net_logits(cut.net, &cut.memory), net_logits(whole->net, &whole->memory), "logits", images,
-               lanes);
-    same_bytes(net_losses(cut.net, &cut.memory), net_losses(whole->net, &whole->memory), "losses", images,
-               lanes);
-    for (int i = 0; i < model->parameter_count; i++) {
-        const struct model_parameter *p = &model->parameters[i];
-        double error = 0, norm = 0;
-        for (size_t k = p->offset; k < p->offset + p->count; k++) {
-            double expected = net_run_value(whole, whole->memory.gradient, k);
-            error += pow(net_run_value(&cut, cut.memory.gradient, k) - expected, 2);
-            norm += pow(expected, 2);
-        }
-        if (model->ops[p->op].kind == OP_DENSE) /* made from all lanes' images at once */
-            assert_true(error == 0);
-        if (!(sqrt(error) <= 2e-5 * sqrt(norm)))
-            fail_msg("the gradient of %s of %d images in %d lanes is off by %g of %g", p->name, images, lanes,
-                     sqrt(error), sqrt(norm));
-    }
-    /* all at once, over what the last step left, gives the same bytes */
-    struct span flat = {malloc(model->flat_count * sizeof(float)), model->flat_count * sizeof(float)};
-    assert_non_null(flat.data);
-    memcpy(flat.data, cut.memory.gradient.data, flat.bytes);
-    net_run_poison(&cut);
-    net_run_fill(&cut, pixels);
-    assert_int_equal(pool.ops->each(pool.device, 1, run_whole, &(struct whole_step){&cut, labels}),
-                     STATUS_OK);
-    same_bytes(cut.memory.gradient, flat, "gradients at once", images, lanes);
-    same_bytes(net_logits(cut.net, &cut.memory), net_logits(whole->net, &whole->memory), "logits at once",
-               images, lanes);
-    free(flat.data);
-    net_run_close(&cut);
-}
-
-static void test_lanes(void **state) {
-    (void)state;
-    struct device_handle one, pool;
-    open_device("cpu", &one);
-    assert_int_equal(device_open("cpu", 3, NULL, &pool), STATUS_OK);
-    assert_int_equal(net_lanes_for(pool, 1), 3);
-    assert_int_equal(net_lanes_for(pool, 2), 1);
-    assert_int_equal(net_lanes_for(one, 1), 1);
-    struct model *models[] = {parse(SMALL), cifar10()};
-    for (int m = 0; m < 2; m++) {
-        static const int sizes[] = {1, 2, 3, 4, 5, 7, 9};
-        double *parameters = net_run_parameters(models[m], 3), *pixels = net_run_pixels(models[m], 9, 4);
-        int32_t *labels = net_run_labels(models[m], 9, 4);
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            if (m == 1 && sizes[i] != 5 && sizes[i] != 7) /* the small one tries the rest in no time */
-                continue;
-            struct net_run whole;
-            net_run_open(&whole, one, models[m], sizes[i], true);
-            net_run_step(&whole, parameters, pixels, labels);
-            for (int lanes = m + 1; lanes <= 4 - m; lanes++)
-                compare_lanes(pool, &whole, lanes, parameters, pixels, labels);
-            net_run_close(&whole);
-        }
-        free(parameters);
-        free(pixels);
-        free(labels);
-        model_free(models[m]);
-    }
-    device_close(&pool);
-    device_close(&one);
-}
-
-/* What a lane kept for backward is that of its own images. */
-static void test_activations_of_lanes(void **state) {
-    (void)state;
-    struct device_handle pool;
-    assert_int_equal(device_open("cpu", 2, NULL, &pool), STATUS_OK);
-    struct model *model = cifar10();
-    enum { IMAGES = 5 };
-    double *parameters = net_run_parameters(model, 5), *pixels = net_run_pixels(model, IMAGES, 6);
-    struct net_run run[2];
-    for (int cut = 0; cut < 2; cut++) {
-        net_run_open_with(&run[cut], pool, model,
-                          &(struct net_options){.images = IMAGES, .lanes = 1 + cut, .training = true});
-        for (size_t i = 0; i < model->flat_count; i++)
-            ((float *)run[cut].parameters.data)[i] = (float)parameters[i];
-        net_run_fill(&run[cut], pixels);
-        assert_int_equal(pool.ops->each(pool.device, 1, run_prepare, &run[cut]), STATUS_OK);
-        assert_int_equal(pool.ops->each(pool.device, 1, run_forward, &run[cut]), STATUS_OK);
-    }
-    int seen = 0;
-    for (int l = 0; l < model->layer_count; l++) {
-        struct span whole = net_activation(run[0].net, &run[0].memory, l, 0);
-        for (int lane = 0; lane < net_lanes(run[1].net); lane++) {
-            struct span y = net_activation(run[1].net, &run[1].memory, l, lane);
-            assert_true(!y.data == !whole.data);
-            assert_true(!y.data || y.bytes == net_activation_count(run[1].net, l, lane) * sizeof(float));
-            if (y.data)
-                assert_memory_equal(y.data, whole.data, y.bytes);
-            whole.data = y.data ? (char *)whole.data + y.bytes : NULL;
-            seen += y.data != NULL;
-        }
-    }
-    assert_true(seen >= 6);
-    for (int cut = 0; cut < 2; cut++)
-        net_run_close(&run[cut]);
-    free(parameters);
-    free(pixels);
-    model_free(model);
-    device_close(&pool);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups),
@@ -610,8 +428,6 @@ int main(void) {
         cmocka_unit_test(test_initial_loss),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_activations_of_lanes),
         cmocka_unit_test(test_too_little_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,21 @@
 #include "engine/base/random.h"
 #include "tests/support/cmocka.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Every kind of layer, each order of pool and norm, two strides, small enough for plain C in double. */
+static const char SMALL[] =
+    "[model]\nname=small\ninput=9\n"
+    "[conv1]\ntype=conv\nkernel=3\nchannels=6\ndeviation=0.3\nbias=0.1\nrelu=yes\n"
+    "[pool1]\ntype=pool\nkernel=3\nstride=2\n"
+    "[norm1]\ntype=lrn\nradius=2\nbias=1\nalpha=0.05\nbeta=0.75\n"
+    "[conv2]\ntype=conv\nkernel=3\nchannels=8\nstride=2\ndeviation=0.3\nbias=0.1\nrelu=yes\n"
+    "[norm2]\ntype=lrn\nradius=1\nbias=2\nalpha=0.05\nbeta=0.5\n"
+    "[pool2]\ntype=pool\nkernel=2\nstride=1\n"
+    "[local3]\ntype=dense\nunits=12\ndeviation=0.3\nbias=0.1\nrelu=yes\nweight_decay=0.004\n"
+    "[out]\ntype=dense\nunits=classes\ndeviation=0.3\n";
 
 static void must(enum status status) {
     if (status != STATUS_OK)
@@ -131,4 +144,32 @@ double *net_run_parameters(const struct model *model, uint64_t seed) {
         parameters[i] = (double)initial[i];
     free(initial);
     return parameters;
+}
+
+struct model *net_run_small(void) {
+    struct model *model;
+    must(model_parse("m.ini", SMALL, (struct model_ends){12, 12, 2, 5}, NAN, &model));
+    return model;
+}
+
+struct model *net_run_cifar10(void) {
+    struct model *model;
+    must(model_read("cifar10", (struct model_ends){32, 32, 3, 10}, NAN, &model));
+    return model;
+}
+
+void net_run_device(const char *name, int threads, struct device_handle *device) {
+    must(device_open(name, threads, NULL, device));
+}
+
+enum status net_run_prepare(void *run, int item, int worker, struct stream *stream) {
+    (void)item, (void)worker;
+    struct net_run *r = run;
+    return net_prepare(r->net, stream, r->parameters, r->prepared);
+}
+
+enum status net_run_forward(void *run, int item, int worker, struct stream *stream) {
+    (void)item, (void)worker;
+    struct net_run *r = run;
+    return net_forward(r->net, stream, &r->memory, r->parameters, r->prepared, r->scratch);
 }

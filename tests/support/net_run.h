@@ -47,4 +47,16 @@ int32_t *net_run_labels(const struct model *model, int images, uint64_t seed);
 /* model_initialise in double; to free(). */
 double *net_run_parameters(const struct model *model, uint64_t seed);
 
+/* A model with every kind of layer, each order of pool and norm and two strides, small enough for plain C in
+ * double (images of 12x12x2, 5 classes); and the tutorial's. To model_free(). */
+struct model *net_run_small(void);
+struct model *net_run_cifar10(void);
+
+/* Open a device; fails the test when that fails. To device_close(). */
+void net_run_device(const char *name, int threads, struct device_handle *device);
+
+/* For device_ops.each(), with a net_run: those parts of a step alone. */
+enum status net_run_prepare(void *run, int item, int worker, struct stream *stream);
+enum status net_run_forward(void *run, int item, int worker, struct stream *stream);
+
 #endif

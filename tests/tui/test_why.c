@@ -1,13 +1,12 @@
 /* The Why screen's parts: which towers unfold, where everything stands, what is known of a step in each
- * phase, and that its keys ask the run for what they should. */
+ * phase. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/app_run.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/stream.h"
-#include "tui/app.h"
 #include "tui/shown.h"
 #include "tui/view_scaling.h"
 #include "tui/why_layout.h"
@@ -77,18 +76,11 @@ static void layouts(void **state) {
             }
 }
 
-static struct run_state *at_phase(const char *phase, int towers) {
-    struct stream_script script = {.towers = towers, .steps = 20, .frozen = phase};
-    struct run_state *state = stream_state(&script);
-    assert_non_null(state);
-    return state;
-}
-
 static void knows(void **unused) {
     (void)unused;
     static const char *const phases[] = {"load", "forward", "losses", "backward", "average", "update"};
     for (int i = 0; i < WHY_PHASES; i++) {
-        struct run_state *state = at_phase(phases[i], 4);
+        struct run_state *state = app_run_state(phases[i], 4);
         struct why_step step;
         why_step_gather(&step, state, 4);
         assert_true(step.have && (int)step.reached == i && step.step == 21 && step.images == 128);
@@ -116,12 +108,12 @@ static void knows_while_it_trains(void **unused) {
     (void)unused;
     static const char *const before[] = {"update", "average", NULL};
     for (int i = 0; i < 3; i++) {
-        struct run_state *state = at_phase(before[i], 4);
+        struct run_state *state = app_run_state(before[i], 4);
         struct event training = event_new(EVENT_STATE);
         training.state.state = "training";
         assert_int_equal(state_apply(state, &training), STATUS_OK);
         if (!before[i]) { /* nobody looks: the terms were told once, long ago */
-            struct run_state *told = at_phase("update", 4);
+            struct run_state *told = app_run_state("update", 4);
             told->losses.losses.step = 1;
             assert_int_equal(state_apply(state, &told->losses), STATUS_OK);
             state_free(told);
@@ -150,14 +142,6 @@ static void knows_while_it_trains(void **unused) {
     }
 }
 
-static void row_text(const struct canvas *canvas, int row, char *out) {
-    for (int col = 0; col < canvas->cols; col++) {
-        uint32_t rune = canvas->cells[row * canvas->cols + col].rune;
-        out[col] = rune < 127 ? (char)rune : '?';
-    }
-    out[canvas->cols] = 0;
-}
-
 /* The sentence on each phase stands whole, on terminals of both usual sizes. */
 static void sentences_are_whole(void **unused) {
     (void)unused;
@@ -174,83 +158,71 @@ static void sentences_are_whole(void **unused) {
             continue;
         struct stream_script script = {
             .towers = n, .steps = 20, .frozen = phases[phase], .applied = rule, .applied_after = 10};
-        struct app_options options = {.run = "quiet-harbor"};
-        preferences_default(&options.preferences);
-        keymap_default(&options.keymap);
-        struct run_state *state = stream_state(&script);
-        struct app *app = app_new(&options);
-        struct canvas *canvas = canvas_new(size[0], size[1]);
-        assert_true(state && app && canvas);
-        app_draw(app, canvas, state, 1, 10);
-        (void)app_key(app, '2', state, 10);
-        (void)app_key(app, how & 1 ? 'o' : '>', state, 10);
+        struct app_run run;
+        app_run_open(&run, stream_state(&script), size[0], size[1], NULL);
+        app_run_draw(&run, 10);
+        (void)app_key(run.app, '2', run.state, 10);
+        (void)app_key(run.app, how & 1 ? 'o' : '>', run.state, 10);
         if (how & 2)
-            (void)app_key(app, 'v', state, 10);
-        app_draw(app, canvas, state, 1, 10);
+            (void)app_key(run.app, 'v', run.state, 10);
+        app_run_draw(&run, 10);
         int row = (how & 2) ? 4 : 3;
         for (char line[121]; row < 9; row++) {
-            row_text(canvas, row, line);
+            app_run_row(run.canvas, row, line);
             if (strstr(line, "'losses'"))
                 break;
             for (int col = size[1] - 12; col < size[1]; col++)
-                if (canvas->cells[row * size[1] + col].rune == 0x2026)
+                if (run.canvas->cells[row * size[1] + col].rune == 0x2026)
                     fail_msg("%d towers, %s, %s, %dx%d, way %d: row %d is cut", n, phases[phase],
                              script.applied ? script.applied : "right", size[1], size[0], how, row);
         }
         assert_in_range(row, 4, 8);
-        canvas_free(canvas);
-        app_free(app);
-        state_free(state);
+        app_run_close(&run);
     }
 }
 
 /* While the next step is told in part, the picture of the whole one before it stands. */
 static void no_picture_of_parts(void **unused) {
     (void)unused;
-    struct app_options options = {.run = "quiet-harbor"};
-    preferences_default(&options.preferences);
-    keymap_default(&options.keymap);
-    struct run_state *state = at_phase("update", 4);
+    struct app_run run;
+    app_run_open(&run, app_run_state("update", 4), 40, 120, NULL);
     struct event training = event_new(EVENT_STATE);
     training.state.state = "training";
-    assert_int_equal(state_apply(state, &training), STATUS_OK);
-    struct app *app = app_new(&options);
-    struct canvas *canvas = canvas_new(40, 120), *before = canvas_new(40, 120);
-    app_draw(app, before, state, 1, 10);
-    (void)app_key(app, '2', state, 10);
-    app_draw(app, before, state, 1, 10);
-    struct event next = state->why; /* its losses and the step itself are still to come */
+    assert_int_equal(state_apply(run.state, &training), STATUS_OK);
+    struct canvas *before = canvas_new(40, 120);
+    app_draw(run.app, before, run.state, 1, 10);
+    (void)app_key(run.app, '2', run.state, 10);
+    app_draw(run.app, before, run.state, 1, 10);
+    struct event next = run.state->why; /* its losses and the step itself are still to come */
     next.why.step++;
     next.seq = 0; /* live */
     struct arena arena = {0};
     struct event copy;
     assert_int_equal(event_copy(&next, &arena, &copy), STATUS_OK);
-    assert_int_equal(state_apply(state, &copy), STATUS_OK);
-    app_draw(app, canvas, state, 1, 10);
+    assert_int_equal(state_apply(run.state, &copy), STATUS_OK);
+    app_run_draw(&run, 10);
     enum { ROWS = 30 }; /* of the body */
     for (int i = 2 * 120; i < (2 + ROWS) * 120; i++)
-        assert_true(canvas->cells[i].rune == before->cells[i].rune);
-    next = state->step;
+        assert_true(run.canvas->cells[i].rune == before->cells[i].rune);
+    next = run.state->step;
     next.step.step++;
     next.seq = 0;
     struct event whole;
     assert_int_equal(event_copy(&next, &arena, &whole), STATUS_OK);
-    assert_int_equal(state_apply(state, &whole), STATUS_OK);
-    struct event losses = state->losses;
+    assert_int_equal(state_apply(run.state, &whole), STATUS_OK);
+    struct event losses = run.state->losses;
     losses.losses.step++;
     losses.seq = 0;
     assert_int_equal(event_copy(&losses, &arena, &copy), STATUS_OK);
-    assert_int_equal(state_apply(state, &copy), STATUS_OK);
-    app_draw(app, canvas, state, 1, 20);
+    assert_int_equal(state_apply(run.state, &copy), STATUS_OK);
+    app_run_draw(&run, 20);
     bool other = false;
     for (int i = 2 * 120; i < (2 + ROWS) * 120; i++)
-        other |= canvas->cells[i].rune != before->cells[i].rune;
+        other |= run.canvas->cells[i].rune != before->cells[i].rune;
     assert_true(other);
     arena_free(&arena);
-    canvas_free(canvas);
     canvas_free(before);
-    app_free(app);
-    state_free(state);
+    app_run_close(&run);
 }
 
 static void proves(void **unused) {
@@ -266,288 +238,6 @@ static void proves(void **unused) {
         assert_non_null(strstr(meaning, i ? "normalises over the batch" : "the same step"));
         step.why = NULL;
         assert_int_equal(why_proof_words(&step, found, meaning, sizeof found), WHY_UNPROVEN);
-        state_free(state);
-    }
-}
-
-/* What the console sends, key by key; each answered at once. */
-static void check_keys(const char *keys, const char *wanted) {
-    struct app_options options = {.run = "quiet-harbor"};
-    preferences_default(&options.preferences);
-    keymap_default(&options.keymap);
-    struct run_state *state = at_phase("losses", 4);
-    struct event control = event_new(EVENT_CONTROL);
-    control.control.holder_user = "ada";
-    control.control.yours = true;
-    assert_int_equal(state_apply(state, &control), STATUS_OK);
-    struct app *app = app_new(&options);
-    struct canvas *canvas = canvas_new(24, 80);
-    char sent[512] = "";
-    app_draw(app, canvas, state, 1, 10);
-    for (const char *key = keys; *key; key++) {
-        enum app_wish wish = app_key(app, *key == '|' ? PRESS_ENTER : *key, state, 10);
-        for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
-            snprintf(sent + strlen(sent), sizeof sent - strlen(sent), "%s;", app_text(app));
-            app_sent(app, "", "", 10);
-        }
-        app_draw(app, canvas, state, 1, 10);
-    }
-    if (strcmp(sent, wanted) != 0)
-        fail_msg("%s sends \"%s\", not \"%s\"", keys, sent, wanted);
-    canvas_free(canvas);
-    app_free(app);
-    state_free(state);
-}
-
-static void asks(void **state) {
-    (void)state;
-    check_keys("21", "why on;why off;");
-    check_keys("2n|", "why on;phase next;phase run;");
-    check_keys("2:phase next|", "why on;phase next;");
-    check_keys("2bbnn", "why on;"); /* back to load, and on to where the step stands */
-    check_keys("2bnn", "why on;phase next;");
-    check_keys("2an", "why on;");
-    check_keys("2ay", "why on;why apply unscoped;");
-    check_keys("2r", "why on;why restore;");
-    check_keys("2R", "why on;"); /* what is lost is asked about */
-    check_keys("2Rn", "why on;");
-    check_keys("2Ry", "why on;why restore --rewind;");
-    check_keys("n", "");
-    check_keys("2od1n", "why on;why off;");
-}
-
-/* Commands until nothing is left; "why on" is answered by `status` the first time ("lost": it can't be sent).
- */
-static void hear(struct app *app, enum app_wish wish, struct run_state *state, const char *status,
-                 char *sent) {
-    for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
-        strcat(strcat(sent, app_text(app)), ";");
-        bool first = !strcmp(app_text(app), "why on") && *status;
-        bool lost = first && !strcmp(status, "lost");
-        app_sent(app, lost ? NULL : first ? "1" : "", "", 10);
-        if (!first || lost)
-            continue;
-        struct event answer = event_new(EVENT_COMMAND);
-        answer.command.id = "1";
-        answer.command.text = "why on";
-        answer.command.status = status;
-        status = "";
-        assert_int_equal(state_apply(state, &answer), STATUS_OK);
-        struct canvas *canvas = canvas_new(24, 80);
-        app_draw(app, canvas, state, 1, 10);
-        canvas_free(canvas);
-    }
-}
-
-/* The values are asked for before a phase, also where control comes late, or the first time was refused. */
-static void asks_again(void **unused) {
-    (void)unused;
-    for (int late = 0; late < 4; late++) {
-        struct app_options options = {.run = "quiet-harbor"};
-        preferences_default(&options.preferences);
-        keymap_default(&options.keymap);
-        struct run_state *state = at_phase("losses", 4);
-        struct event control = event_new(EVENT_CONTROL);
-        control.control.holder_user = "ada";
-        control.control.yours = true;
-        if (!late)
-            assert_int_equal(state_apply(state, &control), STATUS_OK);
-        struct app *app = app_new(&options);
-        char sent[512] = "";
-        hear(app, app_key(app, '2', state, 10), state, late ? "" : "refused", sent);
-        assert_string_equal(sent, late ? "" : "why on;");
-        if (late == 1) { /* control comes: the first time it is told */
-            assert_int_equal(state_apply(state, &control), STATUS_OK);
-            hear(app, app_due(app, state, 10), state, "applied", sent);
-            assert_string_equal(sent, "why on;");
-        }
-        if (late == 3) { /* before the engine is live */
-            hear(app, app_key(app, 'n', state, 10), state, "lost", sent);
-            assert_string_equal(sent, "why on;");
-            *sent = 0;
-        }
-        hear(app, app_key(app, 'n', state, 10), state, "applied", sent);
-        hear(app, app_key(app, 'n', state, 10), state, "", sent);
-        assert_string_equal(sent,
-                            late ? "why on;phase next;phase next;" : "why on;why on;phase next;phase next;");
-        app_free(app);
-        state_free(state);
-    }
-}
-
-/* What was asked of a run is not asked of the next one by a console that was left on it, nor when control
- * comes by itself: that costs the run time, and nobody wanted it. */
-static void a_console_that_was_left_asks_nothing(void **unused) {
-    (void)unused;
-    for (int ended = 0; ended < 2; ended++) {
-        struct app_options options = {.run = "quiet-harbor"};
-        preferences_default(&options.preferences);
-        keymap_default(&options.keymap);
-        struct run_state *state = at_phase("losses", 4);
-        struct app *app = app_new(&options);
-        struct canvas *canvas = canvas_new(24, 80);
-        char sent[512] = "", line[81 * 4];
-        struct event control = event_new(EVENT_CONTROL);
-        control.control.yours = true;
-        assert_int_equal(state_apply(state, &control), STATUS_OK);
-        hear(app, app_key(app, '2', state, 10), state, "applied", sent);
-        assert_string_equal(sent, "why on;");
-        if (ended) {
-            struct event end = event_new(EVENT_RUN_END), start = event_new(EVENT_RUN_START);
-            end.seq = state->last_seq + 1;
-            assert_int_equal(state_apply(state, &end), STATUS_OK);
-            hear(app, app_due(app, state, 20), state, "", sent);
-            start.seq = end.seq + 1;
-            start.run_start.resumed_from = state->at_step;
-            assert_int_equal(state_apply(state, &start), STATUS_OK);
-        } else {
-            struct event other = event_new(EVENT_CONTROL);
-            other.control.yours = false;
-            assert_int_equal(state_apply(state, &other), STATUS_OK);
-            hear(app, app_due(app, state, 20), state, "", sent);
-        }
-        assert_int_equal(state_apply(state, &control), STATUS_OK);
-        hear(app, app_due(app, state, 30), state, "", sent);
-        assert_string_equal(sent, "why on;");
-        assert_null(app_parting(app, state)); /* nor is it turned off for somebody else */
-        app_draw(app, canvas, state, 1, 30);
-        row_text(canvas, 22, line);
-        assert_non_null(strstr(line, "not looked into yet: 2 begins"));
-        hear(app, app_key(app, '2', state, 30), state, "", sent);
-        hear(app, app_due(app, state, 30), state, "", sent);
-        assert_string_equal(sent, "why on;why on;");
-        assert_string_equal(app_parting(app, state), "why off");
-        canvas_free(canvas);
-        app_free(app);
-        state_free(state);
-    }
-}
-
-/* What the screen sends to draw what it shows is told apart from what a person wants, and answered on the
- * message line only where it was refused and a key had asked for it. */
-static void says_who_asks(void **unused) {
-    (void)unused;
-    static const struct {
-        const char *keys, *status, *wanted;
-        bool said;
-    } tries[] = {
-        {"2n", "applied", "Why", false},
-        {"2n", "refused", "Why", true},
-        {"2:phase next|", "applied", "Why", false},
-        {"2ay", "applied", "", true},
-        {"2r", "applied", "", true},
-        {":why on|", "applied", "", true},
-        {"21", "applied", "Why", false},
-        {"5", "refused", "Images", false},
-    };
-    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
-        struct app_options options = {.run = "quiet-harbor"};
-        preferences_default(&options.preferences);
-        keymap_default(&options.keymap);
-        struct run_state *state = at_phase("losses", 4);
-        struct event control = event_new(EVENT_CONTROL);
-        control.control.yours = true;
-        assert_int_equal(state_apply(state, &control), STATUS_OK);
-        struct app *app = app_new(&options);
-        struct canvas *canvas = canvas_new(24, 80);
-        const char *asking = NULL;
-        app_draw(app, canvas, state, 1, 10);
-        for (const char *key = tries[i].keys; *key; key++) {
-            enum app_wish wish = app_key(app, *key == '|' ? PRESS_ENTER : *key, state, 10);
-            app_draw(app, canvas, state, 1, 10); /* a screen finds out what it wants */
-            wish = wish == APP_NOTHING ? app_due(app, state, 10) : wish;
-            for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
-                struct event answer = event_new(EVENT_COMMAND);
-                asking = app_asking(app);
-                app_sent(app, "1", NULL, 10);
-                answer.command.id = "1";
-                answer.command.text = app_text(app);
-                answer.command.status = strcmp(app_text(app), "why on") ? tries[i].status : "applied";
-                answer.command.reason = strcmp(app_text(app), "why on") || !asking ? "a reason" : NULL;
-                assert_int_equal(state_apply(state, &answer), STATUS_OK);
-                app_draw(app, canvas, state, 1, 10);
-            }
-        }
-        assert_string_equal(asking ? asking : "", tries[i].wanted);
-        char line[161];
-        row_text(canvas, 22, line);
-        if ((strstr(line, "a reason") != NULL) != tries[i].said)
-            fail_msg("%s says \"%s\"", tries[i].keys, line);
-        canvas_free(canvas);
-        app_free(app);
-        state_free(state);
-    }
-}
-
-/* A key, and all that is sent for it applied; line: the message line then. */
-static void press(struct app *app, int key, struct run_state *state, struct canvas *canvas, char *line) {
-    enum app_wish wish = app_key(app, key, state, 10);
-    for (; wish == APP_COMMAND; wish = app_due(app, state, 10)) {
-        struct event answer = event_new(EVENT_COMMAND);
-        app_sent(app, "1", NULL, 10);
-        answer.command.id = "1";
-        answer.command.text = app_text(app);
-        answer.command.status = "applied";
-        answer.command.reason = !strcmp(app_text(app), "why on") ? "the proof takes 1 MB" : NULL;
-        assert_int_equal(state_apply(state, &answer), STATUS_OK);
-        app_draw(app, canvas, state, 1, 10);
-    }
-    app_draw(app, canvas, state, 1, 10);
-    row_text(canvas, 22, line);
-}
-
-/* What the proof takes is said while nothing of a person's is, and goes with the screen. */
-static void notices_give_way(void **unused) {
-    (void)unused;
-    struct app_options options = {.run = "quiet-harbor"};
-    preferences_default(&options.preferences);
-    keymap_default(&options.keymap);
-    struct run_state *state = at_phase("losses", 4);
-    struct event control = event_new(EVENT_CONTROL);
-    control.control.yours = true;
-    assert_int_equal(state_apply(state, &control), STATUS_OK);
-    struct app *app = app_new(&options);
-    struct canvas *canvas = canvas_new(24, 80);
-    char line[161];
-    app_draw(app, canvas, state, 1, 10);
-    press(app, '2', state, canvas, line);
-    assert_non_null(strstr(line, "the proof takes"));
-    press(app, '1', state, canvas, line);
-    assert_null(strstr(line, "the proof takes"));
-    press(app, '2', state, canvas, line);
-    press(app, ' ', state, canvas, line);
-    assert_non_null(strstr(line, "applied"));
-    press(app, '1', state, canvas, line);
-    press(app, '2', state, canvas, line);
-    assert_non_null(strstr(line, "applied"));
-    canvas_free(canvas);
-    app_free(app);
-    state_free(state);
-}
-
-/* Where a lesson makes the steps the footer offers none. */
-static void a_guide_makes_the_steps(void **unused) {
-    (void)unused;
-    static const char *const walks[] = {"space", "step", "next", "run", "towers", "apply"};
-    for (int guided = 0; guided < 3; guided++) { /* 2: at its end, where Enter and n still are its keys */
-        struct guide guide = {.text = "words", .part = 1, .parts = 2, .done = guided == 2};
-        struct app_options options = {.run = "quiet-harbor", .guide = guided ? &guide : NULL};
-        preferences_default(&options.preferences);
-        keymap_default(&options.keymap);
-        struct run_state *state = at_phase("losses", 4);
-        struct app *app = app_new(&options);
-        struct canvas *canvas = canvas_new(24, 200);
-        char footer[201];
-        (void)app_key(app, '2', state, 10);
-        app_draw(app, canvas, state, 1, 10);
-        row_text(canvas, 23, footer);
-        for (int i = 0; i < 6; i++)
-            assert_int_equal(strstr(footer, walks[i]) == NULL,
-                             guided == 1 ||
-                                 (guided == 2 && (!strcmp(walks[i], "next") || !strcmp(walks[i], "run"))));
-        assert_non_null(strstr(footer, "scope"));
-        canvas_free(canvas);
-        app_free(app);
         state_free(state);
     }
 }
@@ -596,16 +286,10 @@ int main(void) {
         cmocka_unit_test(layouts),
         cmocka_unit_test(knows),
         cmocka_unit_test(proves),
-        cmocka_unit_test(asks),
         cmocka_unit_test(scales),
-        cmocka_unit_test(asks_again),
         cmocka_unit_test(a_step_comes_again),
         cmocka_unit_test(no_picture_of_parts),
         cmocka_unit_test(sentences_are_whole),
-        cmocka_unit_test(says_who_asks),
-        cmocka_unit_test(notices_give_way),
-        cmocka_unit_test(a_console_that_was_left_asks_nothing),
-        cmocka_unit_test(a_guide_makes_the_steps),
         cmocka_unit_test(knows_while_it_trains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
