@@ -95,6 +95,12 @@ static void say_wrong(struct app *app, double now) {
     app_say(app, STYLE_WARNING, words, now);
 }
 
+static void ask_to_stop(struct view_orders *orders, bool discard) {
+    snprintf(orders->question, sizeof orders->question,
+             "stop the run? It %s.   y stops it, any other key does not",
+             discard ? "ends, saved or not" : "saves and ends");
+}
+
 static enum app_wish entered(struct app *app, const struct run_state *state, double now) {
     const char *text = app->prompt.text + strspn(app->prompt.text, " :"); /* "::to" from a habit */
     double number;
@@ -132,12 +138,15 @@ static enum app_wish entered(struct app *app, const struct run_state *state, dou
         say_wrong(app, now);
         return APP_NOTHING;
     }
-    if (parsed.kind == COMMAND_PHASE) { /* as by its key */
-        struct view_orders orders = {.count = 0};
-        orders_add(&orders, "%s", parsed.text);
-        return app_order(app, &orders, state, now);
-    }
-    return app_command(app, state, now, parsed.text);
+    if (parsed.kind != COMMAND_PHASE && parsed.kind != COMMAND_STOP && !parsed.rewind)
+        return app_command(app, state, now, parsed.text);
+    struct view_orders orders = {.count = 0}; /* as by its key */
+    orders_add(&orders, "%s", parsed.text);
+    if (parsed.kind == COMMAND_STOP)
+        ask_to_stop(&orders, parsed.discard);
+    else if (parsed.rewind)
+        why_ask_to_rewind(state, &orders);
+    return app_order(app, &orders, state, now);
 }
 
 static void filtered(struct app *app, double now) {
@@ -276,8 +285,7 @@ static enum app_wish act(struct app *app, enum action action, const struct run_s
         return APP_LEAVE;
     case ACTION_STOP:
         orders_add(&orders, "stop");
-        snprintf(orders.question, sizeof orders.question,
-                 "stop the run? It saves and ends.   y stops it, any other key does not");
+        ask_to_stop(&orders, false);
         return app_order(app, &orders, state, now);
     case ACTION_DISMISS:
         return dismiss(app, state, now);

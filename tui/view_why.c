@@ -74,12 +74,10 @@ static void ask_to_apply(const struct why_view *view, const struct why_step *ste
              "train on under \"%s\"? r takes it back, R rewinds as well.   y applies it", name);
 }
 
-/* What a rewind drops is asked about, if it drops anything. */
-static void ask_to_rewind(const struct run_state *state, struct view_orders *orders) {
+void why_ask_to_rewind(const struct run_state *state, struct view_orders *orders) {
     int64_t to;
     bool sure = state_rewind(state, &to);
     char step[FORMAT_SIZE], from[FORMAT_SIZE], until[FORMAT_SIZE];
-    orders_add(orders, "why restore --rewind");
     if (sure && to == state->at_step)
         return;
     format_count(step, to);
@@ -115,7 +113,8 @@ static bool act_on_step(struct why_view *view, enum action action, const struct 
         orders_add(orders, "why restore");
         return true;
     case ACTION_WHY_REWIND:
-        ask_to_rewind(scene->state, orders);
+        orders_add(orders, "why restore --rewind");
+        why_ask_to_rewind(scene->state, orders);
         return true;
     default:
         return false;

@@ -194,6 +194,29 @@ static void commands(void **state) {
     desk_free(&desk);
 }
 
+/* What is asked about with a key is asked about when it is typed. */
+static void typed_is_asked_too(void **state) {
+    (void)state;
+    static const struct {
+        const char *line, *question;
+    } asked[] = {{"stop", "stop the run? It saves and ends."},
+                 {"stop --discard", "stop the run? It ends, saved or not."},
+                 {"restore --rewind", "back to step 12? Steps 13 to 20 are lost."},
+                 {"why restore --rewind", "back to step 12? Steps 13 to 20 are lost."}};
+    struct desk desk = desk_new(
+        &(struct stream_script){.towers = 4, .steps = 20, .applied = "sum", .applied_after = 12}, false);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        assert_int_equal(type_line(&desk, asked[i].line), APP_NOTHING);
+        assert_true(desk_shows(&desk, asked[i].question));
+        assert_int_equal(app_key(desk.app, 'n', desk.state, desk.now), APP_NOTHING);
+        assert_true(desk_shows(&desk, "not done"));
+        type_line(&desk, asked[i].line);
+        expect_command(&desk, 'y', asked[i].line);
+    }
+    assert_int_equal(type_line(&desk, "restore"), APP_COMMAND); /* drops nothing */
+    desk_free(&desk);
+}
+
 static void answers(void **state) {
     (void)state;
     struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20}, false);
@@ -319,6 +342,7 @@ int main(void) {
         cmocka_unit_test(editing),
         cmocka_unit_test(history_and_completion),
         cmocka_unit_test(commands),
+        cmocka_unit_test(typed_is_asked_too),
         cmocka_unit_test(answers),
         cmocka_unit_test(the_help_keeps_its_keys),
         cmocka_unit_test(changes_are_said),
