@@ -255,6 +255,19 @@ static const struct key_binding defaults[] = {
     {ACTION_LEAVE, GROUP_CONSOLE, {'q'}, WHERE_BOTH, "leave", "leave", "leave the console; the run goes on"},
 };
 
+/* What some do otherwise where there is no run to command. */
+static const struct {
+    enum action action;
+    unsigned where;
+    const char *sentence;
+} elsewhere[] = {
+    {ACTION_WHY_NEXT, WHERE_REPLAY, "on to the next phase that was walked, or to the next marker"},
+    {ACTION_WHY_BACK, WHERE_REPLAY, "back to the phase or marker before"},
+    {ACTION_CONFUSION, WHERE_REPLAY, "the confusion matrix of the last evaluation"},
+    {ACTION_LEAVE, WHERE_REPLAY, "leave the console"},
+    {ACTION_LEAVE, WHERE_GUIDED, "leave the lesson, and its run ends"},
+};
+
 static const struct {
     int key;
     const char *name;
@@ -283,6 +296,13 @@ void keymap_default(struct keymap *keymap) {
 bool keymap_means(const struct key_binding *binding, unsigned where) {
     unsigned screens = binding->where & WHERE_SCREENS;
     return (binding->where & where & WHERE_BOTH) && (!screens || screens & where);
+}
+
+const char *keymap_sentence(const struct key_binding *binding, unsigned where) {
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (elsewhere[i].action == binding->action && elsewhere[i].where & where)
+            return elsewhere[i].sentence;
+    return binding->sentence;
 }
 
 enum action keymap_action(const struct keymap *keymap, int key, unsigned where) {

@@ -127,7 +127,7 @@ struct key_binding {
     unsigned where;
     const char *name;     /* for config.ini: "pause" */
     const char *label;    /* a word or two for the footer; NULL: not there */
-    const char *sentence; /* for the help */
+    const char *sentence; /* for the help, of a live run */
 };
 
 struct keymap {
@@ -139,6 +139,9 @@ void keymap_default(struct keymap *keymap);
 
 /* Whether a binding means something there. */
 bool keymap_means(const struct key_binding *binding, unsigned where);
+
+/* What it does there, in words. */
+const char *keymap_sentence(const struct key_binding *binding, unsigned where);
 
 /* What a key does there; ACTION_NONE: nothing. */
 enum action keymap_action(const struct keymap *keymap, int key, unsigned where);

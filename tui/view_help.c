@@ -101,7 +101,7 @@ static void put_keys(struct help_page *page, const struct keymap *keymap, unsign
             if (!begun)
                 put_head(page, heads[group]);
             begun = true;
-            put(page, page->cols >= 50 ? 9 : 6, names, binding->sentence);
+            put(page, page->cols >= 50 ? 9 : 6, names, keymap_sentence(binding, where));
         }
     }
 }
