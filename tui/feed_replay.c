@@ -9,6 +9,7 @@
 #include "engine/base/clock.h"
 #include "engine/wire/record.h"
 #include "tui/feed.h"
+#include "tui/format.h"
 
 /* Bytes of the record between two copies: folding them takes a few hundredths of a second. */
 static const int64_t COPY_BYTES = 1500000;
@@ -235,8 +236,10 @@ static enum status no_step(const struct replay *replay, int64_t step) {
     int64_t last = 0;
     for (int64_t i = 0; i < replay->count; i++)
         last = replay->entries[i].step > last ? replay->entries[i].step : last;
-    return status_fail(STATUS_NOT_FOUND, "there is no step %lld: the record has steps 0 to %lld",
-                       (long long)step, (long long)last);
+    char wanted[FORMAT_SIZE], most[FORMAT_SIZE];
+    format_count(wanted, step);
+    format_count(most, last);
+    return status_fail(STATUS_NOT_FOUND, "there is no step %s: the record has steps 0 to %s", wanted, most);
 }
 
 static enum status find_step(struct replay *replay, int64_t step) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/text.h"
 #include "engine/wire/event.h"
 
 static void right(char out[FORMAT_SIZE], const char *text, int columns, int width) {
@@ -112,14 +113,7 @@ void format_count(char out[FORMAT_SIZE], int64_t value) {
         snprintf(out, FORMAT_SIZE, "%s", "\u2013");
         return;
     }
-    char digits[24];
-    int n = snprintf(digits, sizeof digits, "%lld", (long long)value), start = digits[0] == '-', o = 0;
-    for (int i = 0; i < n; i++) {
-        if (i > start && (n - i) % 3 == 0)
-            out[o++] = ' ';
-        out[o++] = digits[i];
-    }
-    out[o] = 0;
+    text_count(value, out);
 }
 
 void format_duration(char out[FORMAT_SIZE], double seconds) {

@@ -117,3 +117,46 @@ void text_list(char *out, size_t size, const char *const *names, int count) {
         snprintf(out + used, size - used, "%s%s", i ? ", " : "", names[i]);
     }
 }
+
+/* Digits in groups of three. Returns the bytes. */
+static size_t group(char *out, const char *digits, size_t count) {
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0)
+            out[length++] = ' ';
+        out[length++] = digits[i];
+    }
+    return length;
+}
+
+char *text_count(int64_t value, char out[28]) {
+    char digits[24];
+    int count = snprintf(digits, sizeof digits, "%lld", (long long)value), sign = digits[0] == '-';
+    out[0] = '-';
+    out[(size_t)sign + group(out + sign, digits + sign, (size_t)(count - sign))] = 0;
+    return out;
+}
+
+/* How many digits stand here if they are a whole number by itself, as a sentence has it; 0: they are not. */
+static size_t whole_number(const char *sentence, const char *at) {
+    size_t count = strspn(at, "0123456789"), after = count;
+    if (count == 0 || count > 18 || *at == '0' || (at > sentence && !strchr(" (", at[-1])))
+        return 0;
+    if (at[after] && strchr(".,;:)", at[after]))
+        after++;
+    return at[after] && at[after] != ' ' ? 0 : count;
+}
+
+void text_counts(char *out, size_t size, const char *sentence) {
+    size_t length = 0;
+    for (const char *at = sentence; *at && length + 28 < size;) {
+        size_t digits = whole_number(sentence, at);
+        if (digits > 3)
+            length += group(out + length, at, digits);
+        else
+            out[length++] = *at;
+        at += digits > 3 ? digits : 1;
+    }
+    if (size > 0)
+        out[length] = 0;
+}

@@ -23,9 +23,17 @@ bool text_quotient(const char *text, double *out);
 bool text_integer(const char *text, int64_t *out);
 
 /* The one of names[count] that differs from `word` by the fewest letters put in, left out, changed or swapped
- * (the earliest wins a tie); NULL when that is more than a third of the word's letters. The names are not copied.
+ * (the earliest wins a tie); NULL when that is more than a third of the word's letters. The names are not
+ * copied.
  */
 const char *text_near(const char *word, const char *const *names, int count);
+
+/* A count as a person reads it, 1240 as "1 240", at most 27 bytes into out[28]; returns out. */
+char *text_count(int64_t value, char out[28]);
+
+/* A sentence into out[size], cut where it is full, its whole numbers of four digits and more written so; what
+ * is part of a word, a fraction or a name stays as it is. */
+void text_counts(char *out, size_t size, const char *sentence);
 
 /* "a, b, c" into out[size], cut where it is full. */
 void text_list(char *out, size_t size, const char *const *names, int count);

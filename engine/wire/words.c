@@ -50,8 +50,9 @@ static void say_loss(struct sentence *s, const char *before, double value) {
 }
 
 static void say_integer(struct sentence *s, const char *before, int64_t value, const char *after) {
+    char count[28];
     if (value != WIRE_UNKNOWN_INT)
-        say(s, "%s%" PRId64 "%s", before, value, after);
+        say(s, "%s%s%s", before, text_count(value, count), after);
 }
 
 static void say_bytes(struct sentence *s, const char *before, int64_t bytes) {
@@ -65,17 +66,25 @@ static void say_text(struct sentence *s, const char *before, const char *text, c
         say(s, "%s%s%s", before, text, after);
 }
 
+/* The same for what the engine tells in words. */
+static void say_reason(struct sentence *s, const char *before, const char *reason) {
+    char words[640];
+    text_counts(words, sizeof words, reason ? reason : "");
+    say_text(s, before, words, "");
+}
+
 static void run_start_words(struct sentence *s, const struct event_run_start *e) {
     bool resumed = e->resumed_from != WIRE_UNKNOWN_INT;
     say(s, "run %s %s", e->run ? e->run : "", resumed ? "resumed" : "started");
     if (resumed)
-        say(s, " from step %" PRId64, e->resumed_from);
+        say_integer(s, " from step ", e->resumed_from, "");
     say_text(s, ": ", e->model, "");
     say_text(s, " on ", e->data_name, "");
     say_integer(s, ", ", e->towers, e->towers == 1 ? " tower" : " towers");
     say_integer(s, ", batch ", e->batch, "");
     say_number(s, ", lr ", e->lr, "%g", 1, "");
-    say_integer(s, ", seed ", e->seed, "");
+    if (e->seed != WIRE_UNKNOWN_INT)
+        say(s, ", seed %" PRId64, e->seed);
 }
 
 static void step_words(struct sentence *s, const struct event_step *e) {
@@ -90,8 +99,10 @@ static void step_words(struct sentence *s, const struct event_step *e) {
 
 static enum event_level eval_words(struct sentence *s, const struct event_eval *e) {
     say_number(s, "precision ", e->precision, "%.2f", 100, " %");
-    if (e->correct != WIRE_UNKNOWN_INT && e->images != WIRE_UNKNOWN_INT)
-        say(s, " (%" PRId64 " of %" PRId64 " test images)", e->correct, e->images);
+    if (e->correct != WIRE_UNKNOWN_INT && e->images != WIRE_UNKNOWN_INT) {
+        say_integer(s, " (", e->correct, "");
+        say_integer(s, " of ", e->images, " test images)");
+    }
     say_loss(s, ", cross-entropy ", e->loss);
     say_text(s, ", ", e->averaged ? "averaged parameters" : "parameters as they are", "");
     return isfinite(e->loss) || wire_is_unknown(e->loss) ? LEVEL_INFO : LEVEL_WARNING;
@@ -103,12 +114,12 @@ static enum event_level command_words(struct sentence *s, const struct event_com
     if (text_is(e->status, "applied")) {
         say(s, " applied");
         say_integer(s, " at step ", e->step, "");
-        say_text(s, ": ", e->reason, "");
+        say_reason(s, ": ", e->reason);
         return LEVEL_INFO;
     }
     if (text_is(e->status, "refused")) {
         say(s, " refused");
-        say_text(s, ": ", e->reason, "");
+        say_reason(s, ": ", e->reason);
         return LEVEL_WARNING;
     }
     say_text(s, " ", e->status, "");
@@ -116,7 +127,7 @@ static enum event_level command_words(struct sentence *s, const struct event_com
 }
 
 static enum event_level alarm_words(struct sentence *s, const struct event_alarm *e) {
-    say(s, "%s", e->text ? e->text : "");
+    say_reason(s, "", e->text);
     /* most alarms name both in their text */
     char tower[32];
     snprintf(tower, sizeof tower, "tower %" PRId64, e->tower);
@@ -152,7 +163,7 @@ static enum event_level run_end_words(struct sentence *s, const struct event_run
     say(s, "run ");
     say_text(s, "", e->reason ? e->reason : "ended", "");
     say_integer(s, " at step ", e->step, "");
-    say_text(s, ": ", e->text, "");
+    say_reason(s, ": ", e->text);
     return text_is(e->reason, "failed") ? LEVEL_ERROR : LEVEL_INFO;
 }
 
@@ -165,7 +176,7 @@ static void why_words(struct sentence *s, const struct event_why *e) {
 static void towers_words(struct sentence *s, const struct event_towers *e) {
     say_integer(s, "towers ", e->from, "");
     say_integer(s, " -> ", e->to, "");
-    say_text(s, ": ", e->reason, "");
+    say_reason(s, ": ", e->reason);
 }
 
 /* The folder is the run's own. */
@@ -222,7 +233,7 @@ static enum event_level words(struct sentence *s, const struct event *event) {
         break;
     case EVENT_REWIND:
         say_integer(s, "back to step ", event->rewind.to, "");
-        say_text(s, ": ", event->rewind.reason, "");
+        say_reason(s, ": ", event->rewind.reason);
         return LEVEL_WARNING;
     case EVENT_NOTE:
         say_text(s, "note: ", event->note.text, "");

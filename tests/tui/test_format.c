@@ -4,6 +4,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/wire/event.h"
+#include "engine/base/text.h"
 #include "tests/support/cmocka.h"
 #include "tui/canvas.h"
 #include "tui/format.h"
@@ -47,6 +48,28 @@ static void never_too_wide(void **state) {
             }
 }
 
+/* Within a sentence: whole numbers alone, and nothing is written past the end. */
+static void sentences(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"step 1241: loss of tower 0 is not finite", "step 1 241: loss of tower 0 is not finite"},
+        {"12345 of 10000, (60000) more.", "12 345 of 10 000, (60 000) more."},
+        {"128 images, 999", "128 images, 999"},
+        {"0.12345 1234.5 1e10000 x1234 1234x 2026-11-30 ckpt-00001000.safetensors 0001000",
+         "0.12345 1234.5 1e10000 x1234 1234x 2026-11-30 ckpt-00001000.safetensors 0001000"},
+        {"1000", "1 000"},
+        {"", ""}};
+    char out[200], less[40];
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        text_counts(out, sizeof out, pairs[i][0]);
+        assert_string_equal(out, pairs[i][1]);
+        memset(less, 'x', sizeof less);
+        text_counts(less, sizeof less - 1, pairs[i][0]);
+        assert_memory_equal(less, pairs[i][1], strlen(less));
+        assert_int_equal(less[sizeof less - 1], 'x');
+    }
+}
+
 static void others(void **state) {
     (void)state;
     char text[FORMAT_SIZE];
@@ -84,6 +107,7 @@ int main(void) {
         cmocka_unit_test(fixed_columns),
         cmocka_unit_test(never_too_wide),
         cmocka_unit_test(others),
+        cmocka_unit_test(sentences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ static void seeking(void **state) {
     assert_int_equal(feed->ops->move(feed, MOVE_BEGIN, 0), STATUS_OK);
     assert_int_equal(feed->state->point_count, 0);
     assert_int_equal(feed->ops->move(feed, MOVE_STEP, 6001), STATUS_NOT_FOUND);
-    assert_non_null(strstr(status_text(), "steps 0 to 6000"));
+    assert_non_null(strstr(status_text(), "steps 0 to 6 000"));
     feed_close(feed);
 }
 
@@ -89,7 +89,7 @@ static void behind_the_end(void **state) {
     read_all(feed);
     assert_int_equal(feed->ops->pump(feed, clock_seconds(), 0.05, &more), STATUS_OK);
     feed->ops->status(feed, &about);
-    assert_non_null(strstr(about.trouble, "no step 99999: the record has steps 0 to 6000"));
+    assert_non_null(strstr(about.trouble, "no step 99 999: the record has steps 0 to 6 000"));
     assert_true(feed->state->ended);
     assert_int_equal(feed->ops->move(feed, MOVE_BEGIN, 0), STATUS_OK);
     feed->ops->status(feed, &about);
