@@ -96,8 +96,8 @@ plugins: $(PLUGINS)
 
 # ---- compiling
 # What a person may set for the compiler: objects made with other settings are made again. Warnings change no object.
-flags := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
-$(B)/flags: FORCE
+$(B)/flags: flags := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+build/%/flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(flags))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(flags))' > $@
 

@@ -66,11 +66,14 @@ NVCC_FLAGS := -std=c++17 -O3 -lineinfo --threads 0 -Xcompiler -fPIC,-fvisibility
     $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
     -gencode arch=compute_$(lastword $(CUDA_ARCHS))$(comma)code=compute_$(lastword $(CUDA_ARCHS))
 
-$(C)/%.o: %.c
+# objects made with other settings are made again, as in the Makefile
+$(C)/flags: flags := $(VERSION) $(CUDA_INCLUDES) $(CC) $(filter-out $(WARNINGS),$(CUDA_CFLAGS)) \
+    $(NVCC) $(filter-out -Werror all-warnings,$(NVCC_FLAGS))
+$(C)/%.o: %.c $(C)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$< (plugin))
 	$(Q)$(CC) -I. -D_GNU_SOURCE -DTOWERSCOPE_VERSION='"$(VERSION)"' $(CUDA_INCLUDES) $(CUDA_CFLAGS) -c $< -o $@
-$(C)/%.cu.o: %.cu
+$(C)/%.cu.o: %.cu $(C)/flags
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) -I. $(CUDA_INCLUDES) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
@@ -101,7 +104,7 @@ $(B)/tests/cuda/plans: $(B)/tests/cuda/plans.o $(C)/kernels/cuda/cudnn_graph.o $
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(cuda_libraries) $(cuda_rpath) $(LDLIBS)
 endif
 $(B)/tests/cuda/probe.o $(B)/tests/cuda/runtime.o: CPPFLAGS += $(CUDA_INCLUDES)
-$(B)/tests/cuda/runtime.o: kernels/cuda/runtime.c
+$(B)/tests/cuda/runtime.o: kernels/cuda/runtime.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 $(B)/tests/cuda/probe: $(B)/tests/cuda/probe.o $(B)/tests/cuda/runtime.o $(SUPPORT_OBJ) $(LIB)
@@ -112,7 +115,7 @@ CUDA_TESTS += $(B)/tests/cuda/probe
 endif
 
 # A library that tests load in place of the driver's telemetry: needs no toolkit.
-$(B)/tests/cuda/libfake_nvml.so: tests/cuda/fake_nvml.c tests/cuda/fake_nvml.h
+$(B)/tests/cuda/libfake_nvml.so: tests/cuda/fake_nvml.c tests/cuda/fake_nvml.h $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -fPIC $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(CPPFLAGS) -o $@ $<

@@ -10,11 +10,12 @@ SIM_KERNEL_OBJ := $(patsubst %.cu,$(B)/sim/%.cu.o,$(wildcard kernels/cuda/*.cu))
 SIM_RUNTIME_BIN := $(B)/tests/cudasim/test_runtime
 SIM_TEST_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/cudasim/test_kernels_*.c tests/cudasim/test_shim.c))
 
-$(B)/sim/%.cu.o: %.cu tests/cudasim/cudasim.h
+$(B)/sim/flags: flags := $(CXX) $(filter-out -Werror,$(SIM_CXXFLAGS))
+$(B)/sim/%.cu.o: %.cu tests/cudasim/cudasim.h $(B)/sim/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$< (simulated))
 	$(Q)$(CXX) $(SIM_CXXFLAGS) -MF $(@:.o=.d) -x c++ -include tests/cudasim/cudasim.h -c $< -o $@
-$(B)/sim/%.o: %.cpp
+$(B)/sim/%.o: %.cpp $(B)/sim/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(SIM_CXXFLAGS) -c $< -o $@
@@ -38,7 +39,7 @@ ifeq ($(words $(cuda_headers)),4)
 SIM_PLUGIN := $(B)/sim/backend_sim.so
 SIM_HOST_OBJ := $(patsubst %.c,$(B)/sim/%.o,$(wildcard kernels/cuda/*.c) kernels/op.c)
 SIM_FAKE_OBJ := $(patsubst %.cpp,$(B)/sim/%.o,$(wildcard tests/cudasim/fake_*.cpp))
-$(B)/sim/%.o: %.c
+$(B)/sim/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$< (simulated))
 	$(Q)$(CC) -DCUDASIM $(CPPFLAGS) $(CUDA_INCLUDES) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
