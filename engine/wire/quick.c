@@ -33,13 +33,12 @@ enum { DIGITS = 19 }; /* what a uint64_t holds, whatever the digits are */
 
 /* Digits onto *number; how many. */
 static inline int read_digits(struct quick *quick, uint64_t *number) {
-    const char *begin = quick->at, *at = begin; /* a pointer of its own stays in a register */
+    const char *begin = quick->at;
     uint64_t value = *number; /* wraps round when there are too many digits: the caller counts them */
-    for (; is_digit(*at); at++)
-        value = 10 * value + (uint64_t)(*at - '0');
+    for (; is_digit(*quick->at); quick->at++)
+        value = 10 * value + (uint64_t)(*quick->at - '0');
     *number = value;
-    quick->at = at;
-    ptrdiff_t count = at - begin;
+    ptrdiff_t count = quick->at - begin;
     return count > DIGITS ? DIGITS + 1 : (int)count;
 }
 
