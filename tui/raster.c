@@ -36,7 +36,7 @@ void raster_free(struct raster *raster) {
     memset(raster, 0, sizeof *raster);
 }
 
-static void put(struct raster *raster, size_t cell, unsigned bit, enum style style, int rank) {
+static void put(struct raster *raster, size_t cell, unsigned dots, enum style style, int rank) {
     if (rank < raster->rank[cell])
         return;
     if (rank > raster->rank[cell]) {
@@ -44,21 +44,19 @@ static void put(struct raster *raster, size_t cell, unsigned bit, enum style sty
         raster->dots[cell] = 0;
     }
     raster->style[cell] = (uint8_t)style;
-    raster->dots[cell] |= (uint8_t)bit;
+    raster->dots[cell] |= (uint8_t)dots;
+}
+
+/* The bits of a cell's dots, row by row. Braille's are numbered down the left column, then the right, with
+ * the fourth row last. */
+static const uint8_t *bits_of(enum glyphs glyphs) {
+    static const uint8_t braille[8] = {0x01, 0x08, 0x02, 0x10, 0x04, 0x20, 0x40, 0x80};
+    static const uint8_t in_order[6] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20};
+    return glyphs == GLYPHS_BRAILLE ? braille : in_order;
 }
 
 void raster_dot(struct raster *raster, int row, int col, enum style style, int rank) {
-    if (row < 0 || row >= raster->dot_rows || col < 0 || col >= raster->dot_cols)
-        return;
-    /* Down the left column, then the right, with the fourth row last. */
-    static const uint8_t braille[8] = {0x01, 0x08, 0x02, 0x10, 0x04, 0x20, 0x40, 0x80};
-    unsigned r = (unsigned)row, c = (unsigned)col, cols = (unsigned)raster->cols;
-    if (raster->glyphs == GLYPHS_BRAILLE) { /* by constants: a frame has thousands of dots */
-        put(raster, r / 4 * cols + c / 2, braille[r % 4 * 2 + c % 2], style, rank);
-        return;
-    }
-    unsigned down = (unsigned)glyphs_down(raster->glyphs), across = (unsigned)glyphs_across(raster->glyphs);
-    put(raster, r / down * cols + c / across, 1u << (r % down * across + c % across), style, rank);
+    raster_column(raster, col, row, row, style, rank);
 }
 
 void raster_column(struct raster *raster, int col, int from, int to, enum style style, int rank) {
@@ -69,8 +67,16 @@ void raster_column(struct raster *raster, int col, int from, int to, enum style 
     }
     from = from < 0 ? 0 : from;
     to = to >= raster->dot_rows ? raster->dot_rows - 1 : to;
-    for (int row = from; row <= to; row++)
-        raster_dot(raster, row, col, style, rank);
+    if (col < 0 || col >= raster->dot_cols || from > to)
+        return;
+    int down = glyphs_down(raster->glyphs), across = glyphs_across(raster->glyphs);
+    const uint8_t *bits = bits_of(raster->glyphs) + col % across;
+    for (int r = from / down, row = from; row <= to; r++) { /* cell by cell */
+        unsigned dots = 0;
+        for (; row <= to && row < (r + 1) * down; row++)
+            dots |= bits[(row - r * down) * across];
+        put(raster, (size_t)r * (size_t)raster->cols + (size_t)(col / across), dots, style, rank);
+    }
 }
 
 static uint32_t rune_of(enum glyphs glyphs, unsigned dots) {

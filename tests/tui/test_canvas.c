@@ -85,8 +85,31 @@ static void places(void **state) {
     raster_free(&raster);
 }
 
+/* A column is its dots, one by one, from either end, and what is outside is left out. */
+static void columns(void **state) {
+    (void)state;
+    enum { ROWS = 3, COLS = 2, CELLS = ROWS * COLS };
+    for (enum glyphs glyphs = GLYPHS_ASCII; glyphs <= GLYPHS_BRAILLE; glyphs++) {
+        int rows = ROWS * glyphs_down(glyphs), cols = COLS * glyphs_across(glyphs);
+        for (int col = -1; col <= cols; col++)
+            for (int from = -2; from <= rows + 1; from++)
+                for (int to = -2; to <= rows + 1; to++) {
+                    struct raster whole, single;
+                    assert_true(raster_init(&whole, ROWS, COLS, glyphs));
+                    assert_true(raster_init(&single, ROWS, COLS, glyphs));
+                    raster_column(&whole, col, from, to, STYLE_GOOD, 1);
+                    for (int row = from < to ? from : to; row <= (from < to ? to : from); row++)
+                        raster_dot(&single, row, col, STYLE_GOOD, 1);
+                    assert_memory_equal(whole.dots, single.dots, CELLS);
+                    assert_memory_equal(whole.style, single.style, CELLS);
+                    raster_free(&whole);
+                    raster_free(&single);
+                }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(widths), cmocka_unit_test(dots),
-                                       cmocka_unit_test(places)};
+                                       cmocka_unit_test(places), cmocka_unit_test(columns)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
