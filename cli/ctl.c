@@ -96,7 +96,9 @@ static void take_answer(struct ctl *ctl, const struct event_command *answer) {
     if (!answer->id || strcmp(answer->id, ctl->id) != 0 || !answer->status)
         return;
     if (!strcmp(answer->status, "pending")) {
-        if (ctl->at != WIRE_UNKNOWN_INT)
+        if (answer->reason)
+            print(stderr, "towerscope: not yet: ", answer->reason);
+        else if (ctl->at != WIRE_UNKNOWN_INT)
             fprintf(stderr, "towerscope: waits for step %lld\n", (long long)ctl->at);
     } else if (!strcmp(answer->status, "refused")) {
         print(stderr, "towerscope: refused: ", answer->reason);

@@ -19,6 +19,8 @@
 
 enum { AGAIN_MS = 5000 }; /* between two tries to save the last state of a run */
 
+static const double WORD_SECONDS = 2; /* between two words of how far a command is */
+
 static const double patience_seconds = 600; /* for a disk, where nobody sees that it is full */
 
 /* What the environment says of a time, else what is usual. */
@@ -38,6 +40,38 @@ static void emit(void *context, const struct event *event, bool recorded) {
     hub_emit(engine->hub, event, recorded);
     if (engine->watch)
         engine->watch(engine->context, event);
+}
+
+/* What becomes of a command, where the trainer does not say it. */
+static void answer(struct engine *engine, const struct command *command, const char *status,
+                   const char *reason) {
+    struct event event = event_new(EVENT_COMMAND);
+    event.command.id = command->id;
+    event.command.from = command->from;
+    event.command.screen = *command->screen ? command->screen : NULL;
+    event.command.text = command->text;
+    event.command.status = status;
+    event.command.step = trainer_steps(engine->session.trainer);
+    event.command.reason = reason;
+    emit(engine, &event, strcmp(status, "pending") != 0);
+}
+
+/* Memory of a thousand towers may take a minute: who waits for it is told now and then, and may stop the run.
+ * At the start nobody listens yet. */
+static bool making(void *context, int made, int of) {
+    struct engine *engine = context;
+    if (!engine->applying)
+        return engine->hub || signals_asked() == 0;
+    double now = clock_seconds();
+    if (now < engine->next_word)
+        return true;
+    engine->next_word = now + WORD_SECONDS;
+    if (signals_asked() || hub_stop_waits(engine->hub, trainer_steps(engine->session.trainer)))
+        return false;
+    char words[80];
+    snprintf(words, sizeof words, "%d of %d towers have their memory", made, of);
+    answer(engine, engine->applying, "pending", words);
+    return true;
 }
 
 /* ---- the folder, which somebody may move or remove meanwhile */
@@ -120,7 +154,7 @@ static enum status open_session(struct engine *engine, const struct settings *se
         .run_name = engine->folder.name, /* there when the run begins, as is the folder of checkpoints */
         .sink = {emit, engine},
         .store = {.save = save, .there = saved_there, .context = engine},
-        .interrupted = interrupted,
+        .patience = {.interrupted = interrupted, .making = making, .context = engine},
     };
     return session_open(&options, resume, &engine->session);
 }
@@ -229,16 +263,13 @@ void engine_close(struct engine *engine) {
 
 /* ---- the loop */
 
-static void refuse(struct engine *engine, const struct command *command, const char *reason) {
-    struct event event = event_new(EVENT_COMMAND);
-    event.command.id = command->id;
-    event.command.from = command->from;
-    event.command.screen = *command->screen ? command->screen : NULL;
-    event.command.text = command->text;
-    event.command.status = "refused";
-    event.command.step = trainer_steps(engine->session.trainer);
-    event.command.reason = reason;
-    emit(engine, &event, true);
+/* Hand a command to the trainer. */
+static enum status command_trainer(struct engine *engine, const struct command *command, bool *refused) {
+    engine->applying = command;
+    engine->next_word = clock_seconds() + WORD_SECONDS;
+    enum status status = trainer_command(engine->session.trainer, command, refused);
+    engine->applying = NULL;
+    return status;
 }
 
 static enum status apply(struct engine *engine, const struct command *command) {
@@ -250,11 +281,11 @@ static enum status apply(struct engine *engine, const struct command *command) {
                  command->at < steps ? "step %lld has passed, the run is at %lld"
                                      : "step %lld was not to be had, the run went back to %lld",
                  (long long)command->at, (long long)steps);
-        refuse(engine, command, reason);
+        answer(engine, command, "refused", reason);
         return STATUS_OK;
     }
     bool refused = false;
-    STATUS_TRY(trainer_command(engine->session.trainer, command, &refused));
+    STATUS_TRY(command_trainer(engine, command, &refused));
     bool steers =
         command->kind == COMMAND_PAUSE || command->kind == COMMAND_STEP || command->kind == COMMAND_PHASE;
     engine->steered = engine->steered || (steers && !refused);
@@ -271,7 +302,7 @@ static enum status take_commands(struct engine *engine) {
     int64_t most = trainer_steps(trainer); /* a command may go back: those of its step are due all the same */
     while ((scripted = script_take(&engine->script, most))) {
         bool refused = false;
-        STATUS_TRY(trainer_command(trainer, scripted, &refused));
+        STATUS_TRY(command_trainer(engine, scripted, &refused));
         engine->script_refused += refused;
         if (trainer_steps(trainer) > most) /* a phase ended a step */
             most = trainer_steps(trainer);
@@ -462,7 +493,7 @@ static void refuse_rest_of_script(struct engine *engine) {
         char reason[80];
         snprintf(reason, sizeof reason, "the run ends after step %lld",
                  (long long)trainer_steps(engine->session.trainer));
-        refuse(engine, command, reason);
+        answer(engine, command, "refused", reason);
     }
 }
 
@@ -508,7 +539,7 @@ void engine_run(struct engine *engine, struct engine_end *end) {
     refuse_rest_of_script(engine);
     hub_end_commands(engine->hub);
     while (hub_take(engine->hub, INT64_MAX, &command))
-        refuse(engine, &command, "the run is over");
+        answer(engine, &command, "refused", "the run is over");
     hub_look(engine->hub); /* what somebody removed a moment ago is there again for the last words */
     (void)take_news(engine);
     if (trainer_end(engine->session.trainer, end->reason, *end->text ? end->text : NULL) != STATUS_OK &&

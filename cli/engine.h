@@ -34,7 +34,9 @@ struct engine {
     struct session session;
     struct hub *hub;
     struct telemetry telemetry;
-    bool steered;     /* a client paused it, or let it step */
+    const struct command *applying; /* the command at work, NULL: none */
+    double next_word;               /* clock: when it is told next how far that is */
+    bool steered;                   /* a client paused it, or let it step */
     bool folder_lost; /* somebody removed the folder; it is made again, and nobody was told yet */
     bool unsaved;     /* it is done, and waits for the disk to take its last state */
     double given_up;  /* clock: when nobody can be expected to make room any more */

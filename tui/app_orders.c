@@ -57,12 +57,27 @@ void app_sent(struct app *app, const char *id, const char *text, double now) {
     app->message.until = INFINITY;
 }
 
+/* How far the command is that is under way. */
+static void hear_pending(struct app *app, const char *reason, double now) {
+    char words[PROMPT_TEXT + 128];
+    if (!reason || app->asking || !isinf(app->message.until)) /* or something else was said since */
+        return;
+    snprintf(words, sizeof words, "%s: %.100s", app->text, reason);
+    app_say(app, STYLE_PLAIN, words, now);
+    app->message.until = INFINITY;
+    app->silent = false; /* it answers */
+}
+
 /* What became of the command that is under way. */
 void app_hear(struct app *app, const struct run_state *state, double now) {
     const struct event_command *command = &state->command.command;
     if (!*app->sent || state->command.kind != EVENT_COMMAND || !command->id ||
-        strcmp(command->id, app->sent) || !command->status || !strcmp(command->status, "pending"))
+        strcmp(command->id, app->sent) || !command->status)
         return;
+    if (!strcmp(command->status, "pending")) {
+        hear_pending(app, command->reason, now);
+        return;
+    }
     bool refused = !strcmp(command->status, "refused");
     struct event mine = state->command;
     char words[512];

@@ -182,6 +182,19 @@ bool hub_flush(struct hub *hub) {
     return !hub->record_failing;
 }
 
+static bool is_due(const struct command *command, int64_t step) {
+    return command->at == WIRE_UNKNOWN_INT || command->at <= step;
+}
+
+bool hub_stop_waits(struct hub *hub, int64_t step) {
+    bool waits = false;
+    pthread_mutex_lock(&hub->command_lock);
+    for (int i = 0; i < hub->command_count; i++)
+        waits = waits || (hub->commands[i].kind == COMMAND_STOP && is_due(&hub->commands[i], step));
+    pthread_mutex_unlock(&hub->command_lock);
+    return waits;
+}
+
 bool hub_take(struct hub *hub, int64_t step, struct command *out) {
     uint64_t told;
     while (read(hub->command_fd, &told, sizeof told) > 0)
@@ -189,7 +202,7 @@ bool hub_take(struct hub *hub, int64_t step, struct command *out) {
     bool found = false;
     pthread_mutex_lock(&hub->command_lock);
     for (int i = 0; i < hub->command_count && !found; i++) {
-        if (hub->commands[i].at != WIRE_UNKNOWN_INT && hub->commands[i].at > step)
+        if (!is_due(&hub->commands[i], step))
             continue;
         *out = hub->commands[i];
         hub->command_count--;

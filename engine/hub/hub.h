@@ -57,6 +57,10 @@ bool hub_flush(struct hub *hub);
  * its `at` is less than step. */
 bool hub_take(struct hub *hub, int64_t step, struct command *out);
 
+/* Whether a `stop` waits that is due after `step` updates: for the training thread, in the middle of
+ * something long. */
+bool hub_stop_waits(struct hub *hub, int64_t step);
+
 /* Take no more commands: from now on they are refused at once. Those that wait can still be taken. */
 void hub_end_commands(struct hub *hub);
 

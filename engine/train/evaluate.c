@@ -136,7 +136,8 @@ static enum status run_batch(void *context, int item, int worker, struct stream 
     struct evaluation_worker *w = &e->worker[worker];
     const struct device_handle device = t->machine.device;
     const struct image_set *set = &t->options.data->test;
-    if (t->options.interrupted && t->options.interrupted(t->options.interrupted_context))
+    const struct trainer_patience *patience = &t->options.patience;
+    if (patience->interrupted && patience->interrupted(patience->context))
         return status_fail(STATUS_INTERRUPTED, "the evaluation was interrupted");
     int64_t first;
     batch_begin(t, pass->first + item, &first);

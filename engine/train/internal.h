@@ -213,7 +213,8 @@ enum status trainer_advance(struct trainer *t, enum step_phase until);
 
 /* ---- reshape.c */
 
-/* Make towers, batch and place as asked: plans, memory, loader. On failure everything is as it was. */
+/* Make towers, batch and place as asked: plans, memory, loader. On failure everything is as it was; that is
+ * STATUS_INTERRUPTED when it was given up by options.patience.making. */
 enum status trainer_reshape(struct trainer *t, const struct settings *settings, struct loader_place place);
 
 /* ---- step.c */

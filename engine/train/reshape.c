@@ -40,7 +40,7 @@ enum status trainer_reshape(struct trainer *t, const struct settings *settings, 
     float *losses = NULL;
     enum status status = STATUS_OK;
     if (!towers_serve(t->towers, &need))
-        status = towers_new(&t->nets, &need, &made);
+        status = towers_new(&t->nets, &need, t->options.patience.making, t->options.patience.context, &made);
     if (status == STATUS_OK && batch > t->step.losses_room &&
         !(losses = calloc((size_t)batch, sizeof *losses)))
         status = status_fail(STATUS_NO_MEMORY, "no memory for a batch of %lld images", (long long)batch);

@@ -95,12 +95,15 @@ static bool allocate_arrays(struct towers *t, const struct model *model) {
            t->losses && t->rule_weights && t->rule_norms2 && t->zeros && t->values;
 }
 
-static enum status allocate_buffers(struct towers *t) {
+static enum status allocate_buffers(struct towers *t, towers_making *making, void *context) {
     const struct device_ops *ops = t->device.ops;
     for (int k = 0; k < t->count; k++) {
         STATUS_TRY(ops->buffer_new(t->device.device, t->arena_bytes, k, &t->tower[k].memory.arena));
         STATUS_TRY(ops->buffer_new(t->device.device, t->gradient_bytes, k, &t->tower[k].memory.gradient));
         t->gradients[k] = t->tower[k].memory.gradient;
+        if (making && !making(context, k + 1, t->count))
+            return status_fail(STATUS_INTERRUPTED, "given up when %d of %d towers had their memory", k + 1,
+                               t->count);
     }
     for (int w = 0; w < t->workers && t->scratch_bytes; w++)
         STATUS_TRY(ops->buffer_new(t->device.device, t->scratch_bytes, w, &t->scratch[w]));
@@ -122,7 +125,8 @@ static enum status choose_terms(struct towers *t) {
     return STATUS_OK;
 }
 
-enum status towers_new(const struct nets *nets, const struct towers_need *need, struct towers **out) {
+enum status towers_new(const struct nets *nets, const struct towers_need *need, towers_making *making,
+                       void *context, struct towers **out) {
     STATUS_TRY(enough_memory(nets, need));
     struct towers *t = calloc(1, sizeof *t);
     if (!t)
@@ -140,7 +144,7 @@ enum status towers_new(const struct nets *nets, const struct towers_need *need, 
         status = no_memory(need);
     if (status == STATUS_OK)
         status = choose_terms(t);
-    if (status == STATUS_OK && (status = allocate_buffers(t)) == STATUS_NO_MEMORY)
+    if (status == STATUS_OK && (status = allocate_buffers(t, making, context)) == STATUS_NO_MEMORY)
         status = no_memory(need);
     if (status != STATUS_OK) {
         towers_free(t);

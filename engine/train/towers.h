@@ -55,8 +55,14 @@ enum status towers_plan(struct nets *nets, int count, const int64_t *batches, in
 /* Whether towers that are there serve the need as they are. */
 bool towers_serve(const struct towers *towers, const struct towers_need *need);
 
-/* Allocate. STATUS_NO_MEMORY names the bytes; nothing is left behind then. */
-enum status towers_new(const struct nets *nets, const struct towers_need *need, struct towers **out);
+/* Told of each tower that is there; false: give it up. */
+typedef bool towers_making(void *context, int made, int of);
+
+/* Allocate, and touch all of it: nothing is allocated inside a step, so that many towers may take long.
+ * making: NULL: nobody is told. STATUS_NO_MEMORY names the bytes, STATUS_INTERRUPTED: given up; nothing is
+ * left behind then. Free with towers_free(); NULL is fine. */
+enum status towers_new(const struct nets *nets, const struct towers_need *need, towers_making *making,
+                       void *context, struct towers **out);
 void towers_free(struct towers *towers);
 
 /* Cut a step of `images` images into shards; the plans are there already. Sets the weights too. */

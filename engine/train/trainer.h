@@ -31,6 +31,16 @@ struct trainer_store {
     void *context;
 };
 
+/* Who is asked while something takes long; any of them may be NULL. */
+struct trainer_patience {
+    /* Now and then during evaluations: true makes them end early. */
+    bool (*interrupted)(void *context);
+    /* When `made` of the `of` towers that the start or a command asks for have their memory, which can take a
+     * minute where they are many: false gives that up, and all stays as it was. */
+    bool (*making)(void *context, int made, int of);
+    void *context;
+};
+
 struct trainer_options {
     struct settings settings; /* may be incomplete: the model's defaults and the program's fill it in */
     const char *run_name;
@@ -42,9 +52,7 @@ struct trainer_options {
     const struct snapshot *resume; /* where to go on, or NULL: read during trainer_open() only */
     /* What changed beside the settings since then, a sentence; NULL: nothing known. */
     const char *resume_notes;
-    /* Asked now and then during evaluations: true makes them end early. NULL: never. */
-    bool (*interrupted)(void *context);
-    void *interrupted_context;
+    struct trainer_patience patience;
 };
 
 /* Bytes of a trainer, each known before it was allocated. */
@@ -57,7 +65,8 @@ struct trainer_sizes {
     size_t total_bytes;
 };
 
-/* Checks, plans, allocates, initialises or takes the snapshot up. Nothing is emitted. */
+/* Checks, plans, allocates, initialises or takes the snapshot up. Nothing is emitted. STATUS_INTERRUPTED:
+ * given up by patience.making. */
 enum status trainer_open(const struct trainer_options *options, struct trainer **out);
 void trainer_close(struct trainer *trainer);
 

@@ -123,6 +123,7 @@ static enum event_level command_words(struct sentence *s, const struct event_com
         return LEVEL_WARNING;
     }
     say_text(s, " ", e->status, "");
+    say_text(s, ": ", e->reason, "");
     return LEVEL_INFO;
 }
 

@@ -59,6 +59,13 @@ static void commands_reach_the_trainer_and_are_answered(void **context) {
     assert_int_equal(poll(&polled, 1, (int)(1000 * WATCH_SECONDS)), 1);
     assert_true(hub_take(h.hub, 0, &command) && command.kind == COMMAND_PAUSE);
     assert_string_equal(command.from, "ctl");
+    assert_false(hub_stop_waits(h.hub, 500));
+    assert_int_equal(client_send(ctl.client, "stop", 500, id), STATUS_OK);
+    assert_int_equal(poll(&polled, 1, (int)(1000 * WATCH_SECONDS)), 1);
+    assert_false(hub_stop_waits(h.hub, 499));
+    assert_true(hub_stop_waits(h.hub, 500));
+    assert_true(hub_take(h.hub, 500, &command) && command.kind == COMMAND_STOP);
+    assert_false(hub_stop_waits(h.hub, 500));
     hub_run_steps(&h, 1, 10, true);
     assert_int_equal(client_send(ctl.client, "status", WIRE_UNKNOWN_INT, id), STATUS_OK);
     TAKE_UNTIL(&ctl, !strcmp(ctl.status, "applied"));

@@ -165,6 +165,12 @@ static enum status save(void *context, const struct snapshot *snapshot, struct e
     return checkpoint_save(context, snapshot, out);
 }
 
+static bool making(void *context, int made, int of) {
+    struct train_run *run = context;
+    run->made = made;
+    return run->most_made == 0 || made < run->most_made || made == of;
+}
+
 static bool interrupted(void *context) {
     return ((struct train_run *)context)->interrupt;
 }
@@ -203,8 +209,7 @@ static enum status open_trainer(struct train_run *run, const char *const *words,
         .model = run->model,
         .device = run->device,
         .sink = {keep, run},
-        .interrupted = interrupted,
-        .interrupted_context = run,
+        .patience = {.interrupted = interrupted, .making = making, .context = run},
     };
     if (folder) {
         snprintf(run->store.path, sizeof run->store.path, "%s", folder);

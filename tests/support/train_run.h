@@ -20,6 +20,8 @@ struct train_run {
     struct model *model;
     struct trainer *trainer;
     bool interrupt; /* what the trainer is told when it asks */
+    int most_made;  /* making towers is given up when that many are made; 0: never */
+    int made;       /* towers that were made when it asked last */
     struct checkpoint_folder store;
     struct checkpoint from;
     /* what was emitted */

@@ -126,6 +126,26 @@ static void test_idle_towers(void **state) {
     train_run_close(run);
 }
 
+/* Of many towers that are being made it can be said how many there are, and they can be given up. */
+static void test_given_up(void **state) {
+    (void)state;
+    struct train_run *run = open_with("cpu", mlp_text, 40, 2, "lr=0.1", "batch=20");
+    assert_int_equal(run->made, 2);
+    train_run_steps(run, 1);
+    run->most_made = 7;
+    assert_false(train_run_command(run, "towers 20"));
+    assert_int_equal(run->made, 7);
+    assert_non_null(strstr(run->reason, "given up when 7 of 20 towers had their memory"));
+    train_run_steps(run, 1);
+    assert_int_equal(run->kept[1].step.tower_count, 2);
+    run->most_made = 0;
+    assert_true(train_run_command(run, "towers 20"));
+    assert_int_equal(run->made, 20);
+    train_run_steps(run, 1);
+    assert_int_equal(run->kept[2].step.tower_count, 20);
+    train_run_close(run);
+}
+
 /* Every image of an epoch once, and one step's loss the same for any towers, whatever divides whatever. */
 static void test_nothing_divides(void **state) {
     (void)state;
@@ -285,6 +305,7 @@ int main(void) {
         cmocka_unit_test(test_towers_change_every_step),
         cmocka_unit_test(test_same_bytes_twice),
         cmocka_unit_test(test_idle_towers),
+        cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_nothing_divides),
         cmocka_unit_test(test_constants),
         cmocka_unit_test(test_batch_per_tower),

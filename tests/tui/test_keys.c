@@ -245,6 +245,18 @@ static void answers(void **state) {
     event.command.status = "pending";
     state_apply(desk.state, &event);
     assert_false(desk_shows(&desk, "does not answer"));
+    expect_command(&desk, '+', "towers 5");
+    app_sent(desk.app, "8", NULL, desk.now);
+    event.command.text = "towers 5";
+    event.command.reason = "3 of 5 towers have their memory"; /* how far it is */
+    state_apply(desk.state, &event);
+    assert_true(desk_shows(&desk, "towers 5: 3 of 5 towers have their memory"));
+    event.command.reason = "4 of 5 towers have their memory";
+    state_apply(desk.state, &event);
+    desk.now += 60;
+    assert_true(desk_shows(&desk, "towers 5: 4 of 5 towers have their memory"));
+    event.command.reason = NULL;
+    event.command.text = "pause";
     event.command.status = "applied";
     state_apply(desk.state, &event);
     assert_true(desk_shows(&desk, "pause applied"));
