@@ -16,18 +16,6 @@
 
 static struct hub_run h;
 
-static int set_up(void **context) {
-    (void)context;
-    hub_run_open(&h);
-    return 0;
-}
-
-static int tear_down(void **context) {
-    (void)context;
-    hub_run_close(&h);
-    return 0;
-}
-
 static void commands_reach_the_trainer_and_are_answered(void **context) {
     (void)context;
     struct watcher w = watch_as(&h, "console", false, false);
@@ -359,7 +347,7 @@ static void a_client_says_what_to_do_about_another_version(void **context) {
     close(fd);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_prestate_setup_teardown(name, hub_run_set_up, hub_run_tear_down, &h)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

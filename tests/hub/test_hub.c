@@ -17,18 +17,6 @@
 
 static struct hub_run h;
 
-static int set_up(void **context) {
-    (void)context;
-    hub_run_open(&h);
-    return 0;
-}
-
-static int tear_down(void **context) {
-    (void)context;
-    hub_run_close(&h);
-    return 0;
-}
-
 static void everybody_gets_the_whole_stream(void **context) {
     (void)context;
     hub_run_steps(&h, 1, 500, true);
@@ -296,7 +284,7 @@ static void any_thread_may_emit(void **context) {
     client_close(w.client);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_prestate_setup_teardown(name, hub_run_set_up, hub_run_tear_down, &h)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

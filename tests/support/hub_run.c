@@ -47,6 +47,16 @@ void hub_run_close(struct hub_run *h) {
     assert_int_equal(system(command), 0);
 }
 
+int hub_run_set_up(void **h) {
+    hub_run_open(*h);
+    return 0;
+}
+
+int hub_run_tear_down(void **h) {
+    hub_run_close(*h);
+    return 0;
+}
+
 void hub_run_steps(const struct hub_run *h, int64_t first, int64_t last, bool recorded) {
     struct arena arena = {0};
     for (int64_t step = first; step <= last; step++) {

@@ -23,6 +23,9 @@ struct hub_run {
 /* Make folder and run, and start a hub on it; stop it and remove the folder. */
 void hub_run_open(struct hub_run *h);
 void hub_run_close(struct hub_run *h);
+/* The same for cmocka, with a test's first state: a struct hub_run. */
+int hub_run_set_up(void **h);
+int hub_run_tear_down(void **h);
 
 void hub_run_start(struct hub_run *h);
 void hub_run_stop(struct hub_run *h);
