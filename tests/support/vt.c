@@ -277,7 +277,7 @@ bool vt_wait_exit(struct vt *vt, double seconds, int *status) {
 }
 
 bool vt_wait_stopped(struct vt *vt, double seconds) {
-    double until = clock_seconds() + seconds;
+    double until = clock_seconds() + PATIENCE * seconds;
     int status;
     while (clock_seconds() < until) {
         if (waitpid(vt->pid, &status, WNOHANG | WUNTRACED) == vt->pid && WIFSTOPPED(status))
