@@ -72,12 +72,12 @@ static enum status enough(const char *what, struct span span, size_t bytes) {
                        span.data ? span.bytes : 0, bytes);
 }
 
-static enum status check(const struct net *net, const struct net_memory *memory, struct span parameters,
-                         struct span prepared, struct span scratch) {
+static enum status check(const struct net *net, const struct net_memory *memory,
+                         const struct net_operands *operands) {
     STATUS_TRY(enough("a tower's arena", memory->arena, net->sizes.arena_bytes));
-    STATUS_TRY(enough("the parameters", parameters, net->model->flat_count * net->element));
-    STATUS_TRY(enough("the prepared memory", prepared, net->sizes.prepared_bytes));
-    return enough("a worker's scratch", scratch, net->sizes.scratch_bytes);
+    STATUS_TRY(enough("the parameters", operands->parameters, net->model->flat_count * net->element));
+    STATUS_TRY(enough("the prepared memory", operands->prepared, net->sizes.prepared_bytes));
+    return enough("a worker's scratch", operands->scratch, net->sizes.scratch_bytes);
 }
 
 /* The spans of the group's tensors in a flat buffer. */
@@ -138,7 +138,7 @@ enum status net_prepare(const struct net *net, struct stream *stream, struct spa
 struct pass {
     const struct net *net;
     const struct net_memory *memory;
-    struct span parameters, prepared, scratch;
+    const struct net_operands *operands;
     const int32_t *labels;       /* of the loss */
     struct net_seconds *seconds; /* of a step */
 };
@@ -151,11 +151,11 @@ static enum status run_lanes(struct pass *pass, struct stream *stream,
 }
 
 static struct plan_args group_args(const struct pass *pass, int lane, const struct group *group) {
-    struct plan_args args = {
-        .saved = own(pass->memory, &pass->net->lanes[lane], &group->saved),
-        .scratch = part(pass->scratch, (size_t)lane * pass->net->lane_scratch, group->info.scratch_bytes),
-        .prepared = prepared_part(group, pass->prepared)};
-    tensors(pass->net, group, pass->parameters, args.params);
+    struct plan_args args = {.saved = own(pass->memory, &pass->net->lanes[lane], &group->saved),
+                             .scratch = part(pass->operands->scratch, (size_t)lane * pass->net->lane_scratch,
+                                             group->info.scratch_bytes),
+                             .prepared = prepared_part(group, pass->operands->prepared)};
+    tensors(pass->net, group, pass->operands->parameters, args.params);
     return args;
 }
 
@@ -185,9 +185,9 @@ static enum status forward_lane(void *context, int number, struct stream *stream
 }
 
 enum status net_forward(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                        struct span parameters, struct span prepared, struct span scratch) {
-    STATUS_TRY(check(net, memory, parameters, prepared, scratch));
-    struct pass pass = {net, memory, parameters, prepared, scratch, NULL, NULL};
+                        const struct net_operands *operands) {
+    STATUS_TRY(check(net, memory, operands));
+    struct pass pass = {.net = net, .memory = memory, .operands = operands};
     return run_lanes(&pass, stream, forward_lane);
 }
 
@@ -310,17 +310,17 @@ static enum status gather(struct pass *pass, struct stream *stream) {
 }
 
 static enum status check_backward(const struct net *net, const struct net_memory *memory,
-                                  struct span parameters, struct span prepared, struct span scratch) {
+                                  const struct net_operands *operands) {
     if (!net->training)
         return status_fail(STATUS_INTERNAL, "backward of a net that was planned for forward only");
-    STATUS_TRY(check(net, memory, parameters, prepared, scratch));
+    STATUS_TRY(check(net, memory, operands));
     return enough("a tower's gradient", memory->gradient, net->sizes.gradient_bytes);
 }
 
 enum status net_backward(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                         struct span parameters, struct span prepared, struct span scratch) {
-    STATUS_TRY(check_backward(net, memory, parameters, prepared, scratch));
-    struct pass pass = {net, memory, parameters, prepared, scratch, NULL, NULL};
+                         const struct net_operands *operands) {
+    STATUS_TRY(check_backward(net, memory, operands));
+    struct pass pass = {.net = net, .memory = memory, .operands = operands};
     STATUS_TRY(run_lanes(&pass, stream, backward_lane));
     return gather(&pass, stream);
 }
@@ -337,10 +337,10 @@ static enum status step_lane(void *context, int number, struct stream *stream) {
 }
 
 enum status net_step(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                     struct span parameters, struct span prepared, struct span scratch, const int32_t *labels,
+                     const struct net_operands *operands, const int32_t *labels,
                      struct net_seconds *seconds) {
-    STATUS_TRY(check_backward(net, memory, parameters, prepared, scratch));
-    struct pass pass = {net, memory, parameters, prepared, scratch, labels, seconds};
+    STATUS_TRY(check_backward(net, memory, operands));
+    struct pass pass = {net, memory, operands, labels, seconds};
     double start = clock_seconds();
     STATUS_TRY(run_lanes(&pass, stream, step_lane));
     STATUS_TRY(gather(&pass, stream));

@@ -38,6 +38,7 @@ enum status net_plan(const struct model *model, struct device_handle device,
                      const struct net_options *options, struct net **out);
 void net_free(struct net *net);
 struct net_sizes net_sizes(const struct net *net);
+/* How many groups, and the net's own array of them in *groups. */
 int net_groups(const struct net *net, const struct net_group **groups);
 
 /* Lanes the images are cut into: parts that the threads of a stream take through all groups, each by itself.
@@ -78,21 +79,29 @@ size_t net_activation_count(const struct net *net, int layer, int lane);
 enum status net_prepare(const struct net *net, struct stream *stream, struct span parameters,
                         struct span prepared);
 
-/* parameters: flat. scratch: the worker's. Fills logits. */
+/* What forward and backward read beside the tower's memory. One that is too small is STATUS_INTERNAL. */
+struct net_operands {
+    struct span parameters; /* flat, flat_count of the model */
+    struct span prepared;   /* from them, by net_prepare() */
+    struct span scratch;    /* the worker's: net_sizes.scratch_bytes */
+};
+
+/* Fills logits. */
 enum status net_forward(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                        struct span parameters, struct span prepared, struct span scratch);
+                        const struct net_operands *operands);
 
 /* Softmax cross-entropy of the logits: losses, probabilities, and (training) the logits' gradient of the mean
- * over the images. labels: host memory. */
+ * over the images. labels: [images], host memory that stays until the stream is waited for. */
 enum status net_loss(const struct net *net, struct stream *stream, const struct net_memory *memory,
                      const int32_t *labels);
 
 /* Gradient of the tower's mean cross-entropy into memory->gradient: every tensor is written, the padding
- * between them is left alone. */
+ * between them is left alone. A net for evaluation is STATUS_INTERNAL. */
 enum status net_backward(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                         struct span parameters, struct span prepared, struct span scratch);
+                         const struct net_operands *operands);
 
-/* How long the parts of a step took: the first lane's forward and loss, and all that came after. */
+/* How long the parts of a step took, in seconds: the first lane's forward and loss, and all that came after.
+ */
 struct net_seconds {
     double forward, loss, backward;
 };
@@ -100,7 +109,6 @@ struct net_seconds {
 /* Forward, loss and backward in one, on a device that is done when a call returns: a lane goes through all
  * three without waiting for another. */
 enum status net_step(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                     struct span parameters, struct span prepared, struct span scratch, const int32_t *labels,
-                     struct net_seconds *seconds);
+                     const struct net_operands *operands, const int32_t *labels, struct net_seconds *seconds);
 
 #endif

@@ -133,12 +133,13 @@ void apart_close(struct trainer *t) {
 
 /* ---- what a step needs */
 
-struct span apart_values(const struct trainer *t, int k) {
-    return t->rules.apart ? t->rules.apart->values[k] : t->shared.values;
-}
-
-struct span apart_prepared(const struct trainer *t, int k) {
-    return t->rules.apart && t->shared.prepared.bytes ? t->rules.apart->prepared[k] : t->shared.prepared;
+struct net_operands apart_operands(const struct trainer *t, int k, int worker) {
+    const struct apart *a = t->rules.apart;
+    return (struct net_operands){
+        .parameters = a ? a->values[k] : t->shared.values,
+        .prepared = a && t->shared.prepared.bytes ? a->prepared[k] : t->shared.prepared,
+        .scratch = t->towers->scratch[worker],
+    };
 }
 
 enum status apart_prepare(struct trainer *t, struct net *net) {

@@ -33,22 +33,31 @@ static enum status fill_prediction(struct trainer *t, const struct tower *tower,
     return STATUS_OK;
 }
 
-/* Images first .. first + count of the tower's shard; pixels go to encoded[count][text]. */
+/* What pictures are made in. */
+struct workspace {
+    struct event_image images[IMAGES];
+    uint8_t *bytes; /* of one */
+    char *encoded;  /* [IMAGES][base64_size() of it] */
+    float *p;       /* [classes] */
+};
+
+/* Images first .. first + count of the tower's shard. */
 static enum status fill_images(struct trainer *t, const struct tower *tower, int64_t first, int64_t count,
-                               struct event_image *images, uint8_t *bytes, float *p, char *encoded) {
+                               struct workspace *w) {
     struct shape shape = t->options.model->input;
     size_t values = shape_size(shape), text = base64_size(values);
     for (int64_t i = 0; i < count; i++) {
         size_t at = (size_t)(tower->first + first + i);
         trainer_pixels(t, (int64_t)at, 1);
-        to_bytes(t->loading.batch->pixels + at * values, values, bytes);
-        base64_encode(bytes, values, encoded + (size_t)i * text);
-        images[i] = (struct event_image){.label = t->loading.batch->labels[at],
-                                         .width = shape.w,
-                                         .height = shape.h,
-                                         .channels = shape.c,
-                                         .pixels = encoded + (size_t)i * text};
-        STATUS_TRY(fill_prediction(t, tower, first + i, p, &images[i]));
+        char *encoded = w->encoded + (size_t)i * text;
+        to_bytes(t->loading.batch->pixels + at * values, values, w->bytes);
+        base64_encode(w->bytes, values, encoded);
+        w->images[i] = (struct event_image){.label = t->loading.batch->labels[at],
+                                            .width = shape.w,
+                                            .height = shape.h,
+                                            .channels = shape.c,
+                                            .pixels = encoded};
+        STATUS_TRY(fill_prediction(t, tower, first + i, w->p, &w->images[i]));
     }
     return STATUS_OK;
 }
@@ -77,17 +86,16 @@ enum status images_report(struct trainer *t, int64_t k, int64_t first) {
                            (long long)k, (long long)tower->images - 1);
     size_t values = shape_size(t->options.model->input);
     int64_t count = tower->images - first < IMAGES ? tower->images - first : IMAGES;
-    struct event_image images[IMAGES];
-    uint8_t *bytes = malloc(values);
-    char *encoded = malloc(IMAGES * base64_size(values));
-    float *p = malloc((size_t)t->options.model->classes * sizeof *p);
-    enum status status = bytes && encoded && p
-                             ? fill_images(t, tower, first, count, images, bytes, p, encoded)
+    struct workspace w = {.bytes = malloc(values),
+                          .encoded = malloc(IMAGES * base64_size(values)),
+                          .p = malloc((size_t)t->options.model->classes * sizeof *w.p)};
+    enum status status = w.bytes && w.encoded && w.p
+                             ? fill_images(t, tower, first, count, &w)
                              : status_fail(STATUS_NO_MEMORY, "no memory for %lld images", (long long)count);
     if (status == STATUS_OK)
-        report_images(t, k, first, count, images);
-    free(bytes);
-    free(encoded);
-    free(p);
+        report_images(t, k, first, count, w.images);
+    free(w.bytes);
+    free(w.encoded);
+    free(w.p);
     return status;
 }

@@ -312,9 +312,8 @@ void rule_restore(struct trainer *t);
 enum status apart_open(struct trainer *t);
 void apart_close(struct trainer *t);
 
-/* What tower k computes with: its own, or the shared ones. */
-struct span apart_values(const struct trainer *t, int k);
-struct span apart_prepared(const struct trainer *t, int k);
+/* What tower k computes with on that worker: parameters of its own, or the shared ones. */
+struct net_operands apart_operands(const struct trainer *t, int k, int worker);
 
 /* Derive every tower's prepared parameters; nothing to do when they are shared. */
 enum status apart_prepare(struct trainer *t, struct net *net);

@@ -2,11 +2,13 @@
  *
  * Estimator of McCandlish, Kaplan, Amodei et al., "An Empirical Model of Large-Batch Training" (2018),
  * appendix A.1. A gradient over B images has E|g_B|^2 = |G|^2 + S / B, with G the true gradient and S the
- * trace of the covariance of one image's gradient. From two batch sizes b < B: |G|^2 = (B |g_B|^2 - b
- * |g_b|^2) / (B - b)        S = (|g_b|^2 - |g_B|^2) / (1/b - 1/B) and the noise scale is S / |G|^2. Here B is
- * the step's batch and the small ones are the towers' shards: the mean of the towers' |g_k|^2, weighted by
- * their share of the images, has b = B / (towers with images), however uneven the shards are. Both estimates
- * scatter; each is smoothed apart, and only then divided. */
+ * trace of the covariance of one image's gradient. From two batch sizes b < B:
+ *
+ *   |G|^2 = (B |g_B|^2 - b |g_b|^2) / (B - b)        S = (|g_b|^2 - |g_B|^2) / (1/b - 1/B)
+ *
+ * and the noise scale is S / |G|^2. Here B is the step's batch and the small ones are the towers' shards: the
+ * mean of the towers' |g_k|^2, weighted by their share of the images, has b = B / (towers with images),
+ * however uneven the shards are. Both estimates scatter; each is smoothed apart, and only then divided. */
 #ifndef TOWERSCOPE_ENGINE_TRAIN_NOISE_H
 #define TOWERSCOPE_ENGINE_TRAIN_NOISE_H
 

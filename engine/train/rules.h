@@ -4,13 +4,14 @@
  * their total losses (decay included), shares p_k = n_k / n. Right is sum_k p_k G_k. Every wrong rule is an
  * exact linear combination of the same gradients:
  *
- *   unscoped         (1/N) sum_k sum_{j<=k} G_j   tower k's total holds the totals of all towers built before
- * it sum              sum_k G_k last             G_N                          only the last tower trains
+ *   unscoped         (1/N) sum_k sum_{j<=k} G_j   tower k's total holds those of all towers before it
+ *   sum              sum_k G_k
+ *   last             G_N                          only the last tower trains
  *   print-last       sum_k p_k G_k                only the printed loss is the last tower's
- *   decay-per-tower  sum_k p_k g_k + N wd w       the decay counts N times (g_k: gradient of the
- * cross-entropy) plain-mean       (1/N) sum_k G_k              differs when the shards are uneven clip-before
- * sum_k p_k clip(G_k)          differs when clipping is on no-average       each tower keeps its own
- * parameters; only in force, never as a view of one step */
+ *   decay-per-tower  sum_k p_k g_k + N wd w       the decay counts N times (g_k: without the decay)
+ *   plain-mean       (1/N) sum_k G_k              differs when the shards are uneven
+ *   clip-before      sum_k p_k clip(G_k)          differs when clipping is on
+ *   no-average       each tower keeps its own parameters; only in force, never as a view of one step */
 #ifndef TOWERSCOPE_ENGINE_TRAIN_RULES_H
 #define TOWERSCOPE_ENGINE_TRAIN_RULES_H
 
@@ -46,8 +47,8 @@ const char *rule_name(enum rule rule);
 /* RULE_RIGHT when there is no such name. */
 enum rule rule_find(const char *name);
 
-/* The rule's gradient is sum_k weights[k] * G_k with every weight decay taken `*decay` times; the sum of the
- * weights may be anything. RULE_NO_AVERAGE gives those of RULE_RIGHT. */
+/* Into weights[towers]. The rule's gradient is sum_k weights[k] * G_k with every weight decay taken `*decay`
+ * times; the sum of the weights may be anything. RULE_NO_AVERAGE gives those of RULE_RIGHT. */
 void rule_weights(enum rule rule, const struct rule_step *step, double *weights, double *decay);
 
 /* The loss that a program with this rule prints. */

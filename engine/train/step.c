@@ -73,19 +73,18 @@ static enum status read_losses(struct trainer *t, const struct tower *tower, str
 static enum status run_phase(struct trainer *t, int k, int worker, struct stream *stream,
                              enum step_phase phase) {
     struct tower *tower = &t->towers->tower[k];
-    struct span scratch = t->towers->scratch[worker], values = apart_values(t, k),
-                prepared = apart_prepared(t, k);
+    struct net_operands operands = apart_operands(t, k, worker);
     switch (phase) {
     case PHASE_LOAD:
         return load_tower(t, tower, stream);
     case PHASE_FORWARD:
-        return net_forward(tower->net, stream, &tower->memory, values, prepared, scratch);
+        return net_forward(tower->net, stream, &tower->memory, &operands);
     case PHASE_LOSSES:
         STATUS_TRY(net_loss(tower->net, stream, &tower->memory, t->loading.batch->labels + tower->first));
         STATUS_TRY(read_losses(t, tower, stream));
         break;
     case PHASE_BACKWARD:
-        return net_backward(tower->net, stream, &tower->memory, values, prepared, scratch);
+        return net_backward(tower->net, stream, &tower->memory, &operands);
     default:
         return status_fail(STATUS_INTERNAL, "phase %d is not a tower's", (int)phase);
     }
@@ -107,21 +106,20 @@ struct tower_work {
     struct tower *tower;
     int number;
     enum part part;
-    struct span values, prepared, scratch;
+    struct net_operands operands;
 };
 
 static enum status queue_work(void *context, struct stream *stream) {
     const struct tower_work *w = context;
     const struct tower *tower = w->tower;
     if (w->part != PART_BACKWARD) {
-        STATUS_TRY(net_forward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch));
+        STATUS_TRY(net_forward(tower->net, stream, &tower->memory, &w->operands));
         STATUS_TRY(net_loss(tower->net, stream, &tower->memory, w->t->loading.batch->labels + tower->first));
         if (w->t->step.result.layers)
             STATUS_TRY(count_zeros(w->t, w->number, stream));
     }
-    return w->part == PART_FORWARD
-               ? STATUS_OK
-               : net_backward(tower->net, stream, &tower->memory, w->values, w->prepared, w->scratch);
+    return w->part == PART_FORWARD ? STATUS_OK
+                                   : net_backward(tower->net, stream, &tower->memory, &w->operands);
 }
 
 static enum status queue_part(struct tower_work *work, struct stream *stream, enum part part) {
@@ -129,7 +127,8 @@ static enum status queue_part(struct tower_work *work, struct stream *stream, en
     const struct tower *tower = work->tower;
     const struct device_handle device = t->machine.device;
     const struct repeat repeat = {.key = {tower->net, tower->memory.arena.data, tower->memory.gradient.data,
-                                          work->values.data, work->prepared.data, work->scratch.data},
+                                          work->operands.parameters.data, work->operands.prepared.data,
+                                          work->operands.scratch.data},
                                   .labels = t->loading.batch->labels + tower->first,
                                   .images = (int)tower->images,
                                   .part = (int)part};
@@ -143,8 +142,7 @@ static enum status queue_tower(struct trainer *t, int k, int worker, struct stre
     struct tower *tower = &t->towers->tower[k];
     if (!tower->net)
         return t->step.result.layers ? count_zeros(t, k, stream) : STATUS_OK; /* an idle tower has none */
-    struct tower_work work = {
-        t, tower, k, PART_WHOLE, apart_values(t, k), apart_prepared(t, k), t->towers->scratch[worker]};
+    struct tower_work work = {t, tower, k, PART_WHOLE, apart_operands(t, k, worker)};
     STATUS_TRY(lap(t, stream, NULL));
     STATUS_TRY(load_tower(t, tower, stream));
     STATUS_TRY(lap(t, stream, &tower->laps[0]));
@@ -159,9 +157,10 @@ static enum status queue_tower(struct trainer *t, int k, int worker, struct stre
 /* Forward, losses and backward at once. */
 static enum status run_at_once(struct trainer *t, int k, int worker, struct stream *stream) {
     struct tower *tower = &t->towers->tower[k];
+    struct net_operands operands = apart_operands(t, k, worker);
     struct net_seconds seconds;
-    STATUS_TRY(net_step(tower->net, stream, &tower->memory, apart_values(t, k), apart_prepared(t, k),
-                        t->towers->scratch[worker], t->loading.batch->labels + tower->first, &seconds));
+    STATUS_TRY(net_step(tower->net, stream, &tower->memory, &operands,
+                        t->loading.batch->labels + tower->first, &seconds));
     tower->forward += seconds.forward + seconds.loss;
     tower->backward += seconds.backward;
     return read_losses(t, tower, stream);

@@ -65,14 +65,16 @@ struct trainer_sizes {
     size_t total_bytes;
 };
 
-/* Checks, plans, allocates, initialises or takes the snapshot up. Nothing is emitted. STATUS_INTERRUPTED:
- * given up by patience.making. */
+/* Checks, plans, allocates, initialises or takes the snapshot up. Nothing is emitted. STATUS_BAD_INPUT:
+ * settings, model and data don't go together; STATUS_UNSUPPORTED: not on this device; STATUS_REFUSED: a
+ * resume that would be another run; STATUS_NO_MEMORY; STATUS_INTERRUPTED: given up by patience.making. Free
+ * with trainer_close() (NULL is fine). */
 enum status trainer_open(const struct trainer_options *options, struct trainer **out);
 void trainer_close(struct trainer *trainer);
 
 struct trainer_sizes trainer_sizes(const struct trainer *trainer);
 
-/* The settings with every default filled in, as they were at the start. */
+/* The settings with every default filled in, as they were at the start; the trainer's. */
 const struct settings *trainer_settings(const struct trainer *trainer);
 
 /* run_start, an info alarm with the sizes, state: before the first step. */
@@ -107,8 +109,8 @@ const char *trainer_fault(const struct trainer *trainer);
  */
 struct net_options trainer_evaluation_net(struct device_handle device, int64_t test_images);
 
-/* Evaluation on the whole test set with the averaged parameters; emits `eval`. STATUS_INTERRUPTED: given up.
- */
+/* Evaluation on the whole test set, with the moving averages where there are any; emits `eval`. confusion:
+ * with the matrix of labels and predictions. STATUS_INTERRUPTED: given up. */
 enum status trainer_evaluate(struct trainer *trainer, bool confusion);
 
 /* Save now, unless this very step is saved already; emits `checkpoint`, or an alarm when it failed (the
@@ -126,8 +128,9 @@ enum status trainer_finish(struct trainer *trainer);
  * goodbye: run_end with `reason` (done, stopped, failed). */
 enum status trainer_end(struct trainer *trainer, const char *reason, const char *text);
 
-/* The parameters and friends, read only, for tests: flat host copies of `count` floats. `what`: "parameters",
- * "average" (the moving average), "gradient" (the last step's averaged gradient), "velocity". */
+/* The parameters and friends, read only, for tests: flat host copies into out[count], count the model's
+ * flat_count. `what`: "parameters", "average" (the moving average), "gradient" (the last step's averaged
+ * gradient), "velocity". STATUS_NOT_FOUND: this run has none; STATUS_BAD_INPUT: another name or count. */
 enum status trainer_read(struct trainer *trainer, const char *what, float *out, size_t count);
 
 #endif

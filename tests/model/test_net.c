@@ -353,7 +353,8 @@ static void test_groups(void **state) {
 static enum status run_backward(void *context, int item, int worker, struct stream *stream) {
     (void)item, (void)worker;
     struct net_run *r = context;
-    return net_backward(r->net, stream, &r->memory, r->parameters, r->prepared, r->scratch);
+    const struct net_operands operands = net_run_operands(r);
+    return net_backward(r->net, stream, &r->memory, &operands);
 }
 
 static void test_too_little_memory(void **state) {

@@ -84,12 +84,17 @@ static enum status step(void *context, int item, int worker, struct stream *stre
     (void)item, (void)worker;
     struct work *work = context;
     struct net_run *r = work->run;
+    const struct net_operands operands = net_run_operands(r);
     STATUS_TRY(net_prepare(r->net, stream, r->parameters, r->prepared));
-    STATUS_TRY(net_forward(r->net, stream, &r->memory, r->parameters, r->prepared, r->scratch));
+    STATUS_TRY(net_forward(r->net, stream, &r->memory, &operands));
     STATUS_TRY(net_loss(r->net, stream, &r->memory, work->labels));
     if (net_sizes(r->net).gradient_bytes == 0)
         return STATUS_OK;
-    return net_backward(r->net, stream, &r->memory, r->parameters, r->prepared, r->scratch);
+    return net_backward(r->net, stream, &r->memory, &operands);
+}
+
+struct net_operands net_run_operands(const struct net_run *run) {
+    return (struct net_operands){run->parameters, run->prepared, run->scratch};
 }
 
 void net_run_fill(struct net_run *run, const double *pixels) {
@@ -171,5 +176,6 @@ enum status net_run_prepare(void *run, int item, int worker, struct stream *stre
 enum status net_run_forward(void *run, int item, int worker, struct stream *stream) {
     (void)item, (void)worker;
     struct net_run *r = run;
-    return net_forward(r->net, stream, &r->memory, r->parameters, r->prepared, r->scratch);
+    const struct net_operands operands = net_run_operands(r);
+    return net_forward(r->net, stream, &r->memory, &operands);
 }

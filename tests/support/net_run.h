@@ -27,6 +27,9 @@ void net_run_close(struct net_run *run);
 /* Fill all that a step may not rely on with 0xFF again. */
 void net_run_poison(struct net_run *run);
 
+/* What the run's passes read: its parameters, what was prepared of them, its scratch. */
+struct net_operands net_run_operands(const struct net_run *run);
+
 /* Write the pixels into the net's input. */
 void net_run_fill(struct net_run *run, const double *pixels);
 
