@@ -25,7 +25,8 @@ static void on_signal(int number) {
 void signals_catch(bool background) {
     struct sigaction end = {.sa_handler = on_signal, .sa_flags = SA_RESTART},
                      ignore = {.sa_handler = SIG_IGN};
-    const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU}; /* batch systems warn by the last two */
+    const int ends[] = {SIGINT,  SIGTERM, SIGHUP,
+                        SIGUSR1, SIGUSR2, SIGXCPU}; /* batch systems warn by the last three */
     wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         struct sigaction was;

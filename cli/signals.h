@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-/* Catch SIGINT and SIGTERM, and SIGHUP unless `background` (then it means nothing: there is no terminal);
- * ignore SIGPIPE (a reader that leaves does not end the run) and SIGXFSZ (a file size limit is a full disk).
- * A signal that was ignored from the start (nohup) stays so. */
+/* Catch SIGINT, SIGTERM and the signals by which batch systems warn, and SIGHUP unless `background` (then it
+ * means nothing: there is no terminal); ignore SIGPIPE (a reader that leaves does not end the run) and
+ * SIGXFSZ (a file size limit is a full disk). A signal that was ignored from the start (nohup) stays so. */
 void signals_catch(bool background);
 
 /* The signal that asked for the end, the last of them; 0: none yet. */

@@ -104,7 +104,7 @@ train stopped --steps 14 --script session >out 2>err || fail "stop: $(cat err)"
 tail -n 1 runs/stopped/events.jsonl | grep -q '"step":4,"reason":"stopped"' || fail "stop ends the run"
 
 # ---- signals: the step is finished, the record is closed, exit 130
-for signal in INT TERM; do
+for signal in INT TERM USR2; do
     (trap - INT; exec "$TOWERSCOPE" train on-$signal --data generated --model softmax --log-every 1) >out-$signal 2>&1 &
     pid=$!
     await -p $pid grep -q 'step 3,' out-$signal
