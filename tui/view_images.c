@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/printable.h"
 #include "tui/format.h"
 #include "tui/picture.h"
 
@@ -85,7 +86,7 @@ static bool class_words(const struct run_state *state, int64_t class, bool brief
     bool named = state->run_start.kind == EVENT_RUN_START && class >= 0 && class < e->class_name_count &&
                  e->class_names[class].name && *e->class_names[class].name;
     if (named)
-        snprintf(out, size, "%s", e->class_names[class].name);
+        text_printable(out, size, e->class_names[class].name);
     else
         snprintf(out, size, "%s%lld", brief ? "" : "class ", (long long)class);
     return named;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/base64.h"
+#include "engine/base/printable.h"
 #include "engine/wire/codec.h"
 #include "engine/wire/fields.h"
 #include "tests/support/cmocka.h"
@@ -175,11 +176,51 @@ static void a_matrix_without_end_is_none(void **unused) {
     arena_free(&arena);
 }
 
+/* Names of three bytes a character: the longest that are kept end between two of them. */
+#define DOGS "\u72ac\u72ac\u72ac\u72ac\u72ac"
+static void a_long_name_is_cut_between_characters(void **unused) {
+    (void)unused;
+    static const char *const lines[] = {
+        "{\"event\":\"run_start\",\"seq\":1,\"run\":\"r\",\"model\":\"m\",\"data\":{\"name\":\"d\",\"train\":"
+        "9,\"test\":9,"
+        "\"classes\":2,\"class_names\":[{\"name\":\"" DOGS DOGS DOGS DOGS "\"},{\"name\":\"cat\"}]},"
+        "\"batch\":4,\"towers\":1}\n",
+        "{\"event\":\"eval\",\"seq\":2,\"step\":1,\"precision\":0.5,\"classes\":2,\"confusion\":[1,2,3,4]}\n",
+    };
+    struct run_state *state = state_new();
+    struct arena arena = {0};
+    struct event event;
+    assert_non_null(state);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(event_decode(lines[i], strlen(lines[i]), &arena, &event), STATUS_OK);
+        assert_int_equal(state_apply(state, &event), STATUS_OK);
+    }
+    struct app *app = new_app(true);
+    struct canvas *canvas = canvas_new(24, 120);
+    assert_non_null(canvas);
+    (void)app_key(app, '5', state, 10);
+    (void)app_key(app, 'm', state, 10);
+    (void)app_draw(app, canvas, state, 1, 10);
+    char *text = screen_text(canvas);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "\u72ac\u72ac"));
+    const char *at = text;
+    int32_t character;
+    while ((character = text_next(&at)) != 0)
+        assert_true(character > 0 && character != 0xfffd);
+    free(text);
+    canvas_free(canvas);
+    app_free(app);
+    state_free(state);
+    arena_free(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_events_are_drawn),
         cmocka_unit_test(the_fullest_header_is_drawn),
         cmocka_unit_test(a_matrix_without_end_is_none),
+        cmocka_unit_test(a_long_name_is_cut_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
