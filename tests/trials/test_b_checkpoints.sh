@@ -211,7 +211,7 @@ head -c 534280 /dev/zero | tr '\0' '[' >>hostile/deep.safetensors
 for file in hostile/*; do
     (
         case $BUILD in *asan | *tsan) ;; *) ulimit -v 4000000 ;; esac
-        timeout 60 "$TOWERSCOPE" eval "$file"
+        timeout 200 "$TOWERSCOPE" eval "$file"
     ) >out 2>err
     rc=$?
     [ $rc = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q "$file: " err && [ ! -s out ] || fail "$file: exit $rc: $(cat out err)"

@@ -16,7 +16,7 @@ again() {
 look() { # WHAT
     local command
     for command in 'replay r --at 50 --svg screen.svg' 'ls' 'diff r r'; do
-        timeout 60 "$TOWERSCOPE" $command </dev/null >"${command%% *}.out" 2>"${command%% *}.err"
+        timeout 200 "$TOWERSCOPE" $command </dev/null >"${command%% *}.out" 2>"${command%% *}.err"
         declare -g "rc_${command%% *}=$?"
     done
     case "$rc_replay $rc_ls $rc_diff" in [01]' '[01]' '[01]) ;; *) fail "$1: exits $rc_replay $rc_ls $rc_diff" ;; esac
