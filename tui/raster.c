@@ -56,7 +56,16 @@ static const uint8_t *bits_of(enum glyphs glyphs) {
 }
 
 void raster_dot(struct raster *raster, int row, int col, enum style style, int rank) {
-    raster_column(raster, col, row, row, style, rank);
+    if (row < 0 || row >= raster->dot_rows || col < 0 || col >= raster->dot_cols)
+        return;
+    if (raster->glyphs != GLYPHS_BRAILLE) {
+        raster_column(raster, col, row, row, style, rank);
+        return;
+    }
+    /* The usual, by constants: a frame has a thousand single dots. */
+    unsigned r = (unsigned)row, c = (unsigned)col;
+    put(raster, r / 4 * (unsigned)raster->cols + c / 2, bits_of(GLYPHS_BRAILLE)[r % 4 * 2 + c % 2], style,
+        rank);
 }
 
 void raster_column(struct raster *raster, int col, int from, int to, enum style style, int rank) {
