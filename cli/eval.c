@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct evaluation_of {
     struct run_options options;
@@ -38,18 +39,37 @@ static enum status no_checkpoint(const struct run_folder *folder) {
         folder->name, folder->name);
 }
 
+/* The folder of a run by its path, as a shell completes it. */
+static enum status folder_at(const char *path, struct run_folder *out) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    snprintf(out->path, sizeof out->path, "%.*s", (int)length, path);
+    snprintf(out->name, sizeof out->name, "%s", strrchr(out->path, '/') + 1);
+    return run_folder_is_run(out);
+}
+
+static bool is_folder(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 /* A word with a / or ending like a checkpoint is a path; anything else is a run's name. */
 static enum status find_checkpoint(struct evaluation_of *e) {
     const char *word = e->word, *end = ".safetensors";
     size_t length = strlen(word), tail = strlen(end);
     struct settings *settings = &e->options.settings;
-    if (strchr(word, '/') || (length > tail && !strcmp(word + length - tail, end))) {
+    bool path = strchr(word, '/') != NULL, in_folder = path && is_folder(word);
+    if (!in_folder && (path || (length > tail && !strcmp(word + length - tail, end)))) {
         snprintf(e->from.checkpoint, sizeof e->from.checkpoint, "%s", word);
     } else {
         struct run_folder folder;
         char checkpoints[PATH_MAX + 16];
-        STATUS_TRY(run_folder_find(*settings->runs ? settings->runs : settings_find("runs")->fallback, word,
-                                   &folder));
+        if (in_folder)
+            STATUS_TRY(folder_at(word, &folder));
+        else
+            STATUS_TRY(run_folder_find(*settings->runs ? settings->runs : settings_find("runs")->fallback,
+                                       word, &folder));
         resume_checkpoints(&folder, checkpoints, sizeof checkpoints);
         enum status status = checkpoint_newest(checkpoints, e->from.checkpoint, sizeof e->from.checkpoint);
         if (status == STATUS_NOT_FOUND)
@@ -89,9 +109,9 @@ static void print_result(const struct evaluation_of *e) {
 
 static void print_help(void) {
     printf("usage: towerscope eval NAME|CHECKPOINT [options]\n\n"
-           "Evaluates the newest checkpoint of a run, or the file given, on the test images: each is used "
-           "once. The\n"
-           "moving average of the parameters is used where there is one.\n\n"
+           "Evaluates the newest checkpoint of a run (its name or folder), or the file given, on the test "
+           "images: each\n"
+           "is used once. The moving average of the parameters is used where there is one.\n\n"
            "  --data NAME|PATH         other images than the run's\n"
            "  --runs DIR               where run folders are\n"
            "  --devices NAME           cpu, ref, cuda:0\n"

@@ -128,6 +128,11 @@ grep -q '"text":"note never","status":"refused"' runs/unreached/events.jsonl || 
 printf '@2 stop --discard\n' >session
 train mute --steps 9 --script session >out 2>err || fail "stop --discard: $(cat err)"
 expect 4 'run mute has no checkpoint, and is not live' eval mute
+expect 4 'run mute has no checkpoint, and is not live' eval runs/mute//
+expect 0 'softmax after 2 steps' eval runs/unseen
+expect 0 'softmax after 2 steps' eval "$PWD/runs/unseen/"
+mkdir other && echo hello >other/papers
+expect 4 'other holds other files' eval ./other
 expect 4 'run mute is not live (ended after step 2)' ctl mute pause
 
 # ---- ls tells the towers that the last command left
