@@ -54,7 +54,7 @@ static void print_device(void *context, const char *name, bool usable, const cha
     if (*info->isa)
         printf(", %s", info->isa);
     if (info->threads)
-        printf(", %d threads", info->threads);
+        printf(", %d thread%s", info->threads, info->threads == 1 ? "" : "s");
     char words[32];
     if (info->memory_bytes > 0)
         printf(", %s", memory_words((size_t)info->memory_bytes, words));

@@ -177,8 +177,8 @@ void session_describe(const struct session *session, FILE *to) {
             data->name, data->format, (long long)data->train.count, (long long)data->test.count,
             data->train.shape.h, data->train.shape.w, data->train.shape.c, settings->distort);
     if (session->device.ops->describe(session->device.device, &info) == STATUS_OK)
-        fprintf(to, "device  %s: %s%s%s, %d threads\n", info.name, info.description, *info.isa ? ", " : "",
-                info.isa, info.threads);
+        fprintf(to, "device  %s: %s%s%s, %d thread%s\n", info.name, info.description, *info.isa ? ", " : "",
+                info.isa, info.threads, info.threads == 1 ? "" : "s");
     if (settings->batch_per_tower > 0)
         fprintf(to,
                 "batch   %lld images for each of %lld towers, %lld in all: more towers make the batch larger "

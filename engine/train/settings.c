@@ -412,12 +412,21 @@ enum status settings_write(const struct settings *settings, FILE *file) {
     return STATUS_OK;
 }
 
+/* What a setting that is not given stands for. */
+static const char *unset_words(const struct setting_key *key) {
+    if (!strcmp(key->key, "weight-decay"))
+        return "the model's";
+    return key->type == SETTING_TEXT ? "the default" : "none";
+}
+
 int settings_changes(const struct settings *old, const struct settings *now, char *out, size_t size) {
     int count = 0;
     *out = 0;
     for (int i = 0; i < KEYS; i++) {
         const struct setting_key *key = &keys[i];
-        char was[1100] = "none", is[1100] = "none";
+        char was[1100], is[1100];
+        snprintf(was, sizeof was, "%s", unset_words(key));
+        snprintf(is, sizeof is, "%s", was);
         if (is_set(old, key))
             settings_format(old, key, was, sizeof was);
         if (is_set(now, key))

@@ -172,6 +172,23 @@ static void test_bad_files(void **state) {
     assert_int_equal(settings_read(&settings, path), STATUS_NOT_FOUND);
 }
 
+/* A setting that is not given is no setting of nothing. */
+static void test_changes(void **state) {
+    (void)state;
+    struct settings old, now;
+    char words[400];
+    settings_clear(&old);
+    settings_clear(&now);
+    assert_int_equal(settings_changes(&old, &now, words, sizeof words), 0);
+    assert_string_equal(words, "");
+    assert_int_equal(settings_set(&now, "here", "devices", "ref"), STATUS_OK);
+    assert_int_equal(settings_set(&now, "here", "steps", "30"), STATUS_OK);
+    assert_int_equal(settings_set(&now, "here", "weight-decay", "0.1"), STATUS_OK);
+    assert_int_equal(settings_changes(&old, &now, words, sizeof words), 3);
+    assert_string_equal(words, "devices from the default to ref, steps from none to 30, weight-decay from the "
+                               "model's to 0.1");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
@@ -179,6 +196,7 @@ int main(void) {
         cmocka_unit_test(test_every_default_is_allowed),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
