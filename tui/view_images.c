@@ -93,7 +93,7 @@ static bool class_words(const struct run_state *state, int64_t class, bool brief
 }
 
 /* Under a picture: "cat 91 %", and a wrong one by a cross and words, not by colour alone. */
-static void draw_verdict(const struct scene *scene, int row, int col, int cols,
+static void draw_verdict(const struct scene *scene, int row, int col, int rows, int cols,
                          const struct event_image *image) {
     bool known = image->prediction != WIRE_UNKNOWN_INT, right = known && image->prediction == image->label;
     char text[160], is[48], taken_for[48];
@@ -108,8 +108,15 @@ static void draw_verdict(const struct scene *scene, int row, int col, int cols,
     if (known && !right && text_width(text) > cols) {
         class_words(scene->state, image->label, true, is, sizeof is);
         snprintf(text, sizeof text, "\u2717 %s, not %s, %.0f %%", is, taken_for, 100 * image->probability);
-        if (text_width(text) > cols)
+        if (text_width(text) > cols && rows > 1) { /* on two lines */
+            snprintf(text, sizeof text, "not %s, %.0f %%", taken_for, 100 * image->probability);
+            if (text_width(text) > cols - 2)
+                snprintf(text, sizeof text, "not %s", taken_for);
+            canvas_text(scene->canvas, row + 1, col + 2, cols - 2, STYLE_WARNING, text);
+            snprintf(text, sizeof text, "\u2717 %s", is);
+        } else if (text_width(text) > cols) {
             snprintf(text, sizeof text, "\u2717 %s, not %s", is, taken_for);
+        }
     }
     canvas_text(scene->canvas, row, col, cols,
                 !known  ? STYLE_FAINT
@@ -122,13 +129,14 @@ static void draw_pictures(const struct scene *scene, struct box box, const struc
     int64_t count = images->image_count;
     if (count <= 0 || box.rows < 3 || box.cols < 8)
         return;
-    int best_across = 1, best_rows = 0, rows, cols;
-    for (int across = 1; across <= count; across++) { /* the arrangement with the largest pictures */
+    int best_across = 1, best_down = 0, best_rows = 0, rows, cols;
+    for (int across = 1; across <= count; across++) { /* the largest pictures, in few rows and even ones */
         int down = (int)((count + across - 1) / across);
         picture_fit(images->images[0].width, images->images[0].height, box.rows / down - 2,
                     box.cols / across - 2, &rows, &cols);
-        if (rows >= best_rows && box.cols / across >= 12) {
+        if ((rows > best_rows || (rows == best_rows && down < best_down)) && box.cols / across >= 12) {
             best_rows = rows;
+            best_down = down;
             best_across = across;
         }
     }
@@ -139,8 +147,16 @@ static void draw_pictures(const struct scene *scene, struct box box, const struc
         const struct event_image *image = &images->images[i];
         picture_fit(image->width, image->height, high - 2, wide - 2, &rows, &cols);
         picture_draw(scene->canvas, (struct box){row, col, high - 2, wide - 2}, image, NULL);
-        draw_verdict(scene, row + rows, col, wide - 1, image);
+        draw_verdict(scene, row + rows, col, high - rows, wide - 1, image);
     }
+}
+
+/* Of the largest of its counts and the numbers of its classes. */
+static int confusion_digits(const struct event_eval *e) {
+    int64_t most = e->classes - 1;
+    for (int64_t i = 0; i < e->classes * e->classes; i++)
+        most = e->confusion[i] > most ? e->confusion[i] : most;
+    return snprintf(NULL, 0, "%lld", (long long)most);
 }
 
 static void draw_confusion(const struct scene *scene, struct box box) {
@@ -157,8 +173,14 @@ static void draw_confusion(const struct scene *scene, struct box box) {
     format_count(step, e->step);
     canvas_print(canvas, box.row, box.col, box.cols, STYLE_STRONG,
                  "confusion at step %s: rows are labels, columns what they were taken for", step);
-    int cell = (box.cols - 4) / (int)e->classes;
-    cell = cell > 6 ? 6 : cell;
+    int cell = (box.cols - 4) / (int)e->classes, digits = cell >= 2 ? confusion_digits(e) : 0;
+    if (cell < 2 || cell <= digits) {
+        canvas_print(canvas, box.row + 1, box.col, box.cols, STYLE_FAINT, "%lld classes do not fit here",
+                     (long long)e->classes);
+        return;
+    }
+    int most = digits > 3 ? digits + 3 : 6;
+    cell = cell > most ? most : cell;
     for (int64_t r = -1; r < e->classes && box.row + 2 + r < box.row + box.rows && cell >= 2; r++)
         for (int64_t c = 0; c < e->classes; c++) {
             char text[24];
@@ -174,7 +196,7 @@ static void draw_confusion(const struct scene *scene, struct box box) {
                 char name[48];
                 int beside = box.col + 4 + cell * (int)e->classes + 2;
                 canvas_print(canvas, row, box.col, 4, STYLE_FAINT, "%3lld", (long long)r);
-                if (class_words(scene->state, r, true, name, sizeof name))
+                if (beside + 4 < box.col + box.cols && class_words(scene->state, r, true, name, sizeof name))
                     canvas_text(canvas, row, beside, box.col + box.cols - beside, STYLE_FAINT, name);
             }
         }

@@ -138,6 +138,23 @@ static int draw_remarks(struct canvas *canvas, struct box box, const char *of_st
     return text_rows(text, box.cols);
 }
 
+/* The names of the columns that draw_layer() has room for. */
+static void draw_heads(struct canvas *canvas, int row, int left, int cols) {
+    static const struct {
+        const char *name;
+        int cols;
+    } heads[] = {{"parameters", 11}, {"|w|", 10}, {"|g|", 10}, {"update %", 9}, {"zeros %", 9}};
+    bool wide = cols >= 78;
+    int col = left + 16;
+    canvas_text(canvas, row, left, 15, STYLE_FAINT, "layer");
+    int i = wide ? 0 : 1;
+    for (; i < 5 && col + heads[i].cols <= left + cols; i++)
+        canvas_text_right(canvas, row, col += heads[i].cols, heads[i].cols - 1, STYLE_FAINT, heads[i].name);
+    if (i == 5 && left + cols - col - 2 > 3)
+        canvas_text(canvas, row, col + 2, left + cols - col - 2, STYLE_FAINT,
+                    left + cols - col - 2 < 22 ? "|g|, to now" : "|g|, lowest to highest");
+}
+
 void layers_view_draw(struct layers_view *view, const struct scene *scene, struct box body) {
     struct canvas *canvas = scene->canvas;
     const struct event_layers *e = &scene->state->layers.layers;
@@ -151,10 +168,7 @@ void layers_view_draw(struct layers_view *view, const struct scene *scene, struc
     }
     remember(view, scene);
     bool wide = cols >= 78;
-    canvas_print(canvas, body.row, left, cols, STYLE_FAINT,
-                 wide ? "%-15s %10s %9s %9s %8s %8s  %s" : "%-15s %.0s%9s %9s %8s %8s  %.0s", "layer",
-                 "parameters", "|w|", "|g|", "update %", "zeros %",
-                 cols < 100 ? "|g|, to now" : "|g|, lowest to highest");
+    draw_heads(canvas, body.row, left, cols);
     struct box remarks = {0, left, 0, cols};
     char step[96];
     describe_step(scene, step, sizeof step);

@@ -5,6 +5,7 @@
 
 #include "engine/base/memory.h"
 #include "tui/format.h"
+#include "tui/rune.h"
 
 static const double LATENCY_MS = 0.02;
 static const int64_t IMAGES_MOST = INT64_C(1) << 40; /* a step of more is none that an engine told */
@@ -51,7 +52,10 @@ static void draw_noise(const struct scene *scene, int row, int col, int cols, in
                      (double)images < noise ? "still saves steps" : "saves few steps");
 }
 
-/* A share of 1 as "47 %", in eight columns. */
+/* Columns of the table's halves. */
+enum { FIXED_COLS = 27, GROWING_COLS = 31 };
+
+/* A share of 1 as "47 %", in nine columns. */
 static void percent(char out[FORMAT_SIZE], double share) {
     char text[FORMAT_SIZE];
     if (!isfinite(share))
@@ -60,10 +64,11 @@ static void percent(char out[FORMAT_SIZE], double share) {
         snprintf(text, sizeof text, "< 1 %%");
     else
         snprintf(text, sizeof text, "%.0f %%", 100 * share);
-    snprintf(out, FORMAT_SIZE, "%*s%.20s", 8 - text_width(text) > 0 ? 8 - text_width(text) : 0, "", text);
+    snprintf(out, FORMAT_SIZE, "%*s%.20s", 9 - text_width(text) > 0 ? 9 - text_width(text) : 0, "", text);
 }
 
-static void draw_row(const struct scene *scene, const struct scaling *s, int row, int col, int64_t n) {
+static void draw_row(const struct scene *scene, const struct scaling *s, int row, int col, bool both,
+                     int64_t n) {
     int64_t shard = (s->images + s->towers - 1) / s->towers;
     double one = scaling_step(s, 1, s->images), fixed = scaling_step(s, n, s->images);
     double alone = scaling_step(s, 1, shard), grown = scaling_step(s, n, n * shard);
@@ -76,8 +81,12 @@ static void draw_row(const struct scene *scene, const struct scaling *s, int row
     percent(d, alone / grown);
     format_count(batch, n * shard);
     format_count(towers, n);
-    canvas_print(scene->canvas, row, col, 78, here ? STYLE_STRONG : STYLE_PLAIN, "%s%6s %s %s   %9s %s %s",
-                 here ? ">" : " ", towers, a, b, batch, c, d);
+    enum style style = here ? STYLE_STRONG : STYLE_PLAIN;
+    if (here)
+        canvas_put(scene->canvas, row, col, RUNE_RIGHT, style);
+    canvas_print(scene->canvas, row, col + 1, FIXED_COLS, style, "%6s %s %s", towers, a, b);
+    if (both)
+        canvas_print(scene->canvas, row, col + FIXED_COLS, GROWING_COLS, style, "%11s %s %s", batch, c, d);
 }
 
 static size_t whole_bytes(double bytes) {
@@ -100,21 +109,27 @@ void scaling_draw(const struct scene *scene, struct box body) {
     draw_noise(scene, row++, col, cols, s.images);
     char image[FORMAT_SIZE], bytes[32], rate[32];
     format_short(image, s.image_ms, 3);
+    bool wide = cols >= 90;
     canvas_print(canvas, row++, col, cols, STYLE_PLAIN,
-                 "%s ms an image, %s averaged at %s/s in memory, %.2f ms a message (assumed)", image,
-                 memory_words(whole_bytes(s.bytes), bytes),
+                 wide ? "%s ms an image, %s averaged at %s/s in memory, %.2f ms a message (assumed)"
+                      : "%s ms an image, %s averaged at %s/s, %.2f ms a message assumed",
+                 image, memory_words(whole_bytes(s.bytes), bytes),
                  memory_words(whole_bytes(s.bandwidth * 1000), rate), s.latency_ms);
     canvas_text(canvas, row++, col, cols, STYLE_FAINT,
                 "step = shard \u00d7 ms + 2(N\u22121)/N \u00d7 bytes/bandwidth + 2(N\u22121) \u00d7 latency "
                 "+ update");
     canvas_text(canvas, row++, col, cols, STYLE_FAINT,
-                "ring all-reduce: Patarasuk, Yuan 2009; Thakur et al. 2005; a device for each tower");
+                wide ? "ring all-reduce: Patarasuk, Yuan 2009; Thakur et al. 2005; a device for each tower"
+                     : "ring all-reduce: Patarasuk, Yuan 2009; Thakur et al. 2005; a device a tower");
     row += body.rows >= 20;
-    canvas_print(canvas, row++, col, cols, STYLE_STRONG, "         %-20s %s", "fixed batch", "growing batch");
+    bool both = cols >= FIXED_COLS + GROWING_COLS;
+    canvas_print(canvas, row++, col, cols, STYLE_STRONG, "         %-20s %s", "fixed batch",
+                 both ? "growing batch" : "");
     canvas_text(canvas, row++, col, cols, STYLE_FAINT,
-                " towers   step ms efficient      batch   step ms efficient");
+                both ? " towers   step ms efficient      batch   step ms efficient"
+                     : " towers   step ms efficient");
     for (int64_t n = 1; n <= 1024 && row < body.row + body.rows; n *= 2)
-        draw_row(scene, &s, row++, col, n);
+        draw_row(scene, &s, row++, col, both, n);
     if (row + 1 < body.row + body.rows)
         canvas_text(canvas, row + 1, col, cols, STYLE_FAINT,
                     "fixed: the same steps in less time; growing: fewer, less noisy steps an epoch");
