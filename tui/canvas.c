@@ -1,5 +1,6 @@
 #include "tui/canvas.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -72,6 +73,11 @@ int text_width(const char *text) {
     return width;
 }
 
+/* Whether a blank stands between the groups of a count, as in "1 240". */
+static bool within_number(const char *text, const char *blank) {
+    return blank > text && isdigit((unsigned char)blank[-1]) && strspn(blank + 1, "0123456789") == 3;
+}
+
 size_t text_fit(const char *text, int cols) {
     const char *at = text, *space = NULL;
     int width = 0;
@@ -81,7 +87,7 @@ size_t text_fit(const char *text, int cols) {
         width += rune_width(rune);
         if (width > cols)
             return (size_t)((space ? space : before > text ? before : at) - text);
-        if (rune == ' ')
+        if (rune == ' ' && !within_number(text, before))
             space = at;
     }
     return (size_t)(at - text);

@@ -180,10 +180,12 @@ static void draw_value_axis(struct canvas *canvas, const struct plot_layout *at,
             continue;
         last = row;
         char text[FORMAT_SIZE];
-        if (values->log || decimals > 4 || fabs(ticks[i]) > 99999)
-            format_short(text, ticks[i], values->log ? 1 : 3);
-        else
-            snprintf(text, sizeof text, "%.*f", decimals, ticks[i]);
+        snprintf(text, sizeof text, "%.*f", decimals, ticks[i]);
+        bool brief = values->log || decimals > 4 || fabs(ticks[i]) > 99999;
+        for (int digits = values->log ? 1 : 3; brief && digits > 0; digits--) {
+            format_short(text, ticks[i], digits);
+            brief = text_width(text) > box.cols - 2;
+        }
         canvas_text_right(canvas, box.row + row, line - 1, box.cols - 2, STYLE_FAINT, text);
         canvas_put(canvas, box.row + row, line, RUNE_BRANCH_LEFT, STYLE_FAINT);
     }

@@ -321,8 +321,12 @@ static void draw_average(const struct scene *scene, const struct towers_layout *
     struct column_span cosine = at->columns[COLUMN_COSINE];
     if (at->cosine_bar && scene->shown->have && isfinite(step->grad_norm_mean)) {
         char mean[FORMAT_SIZE];
-        format_short(mean, step->grad_norm_mean, 4);
-        snprintf(text, sizeof text, "of mean %s", mean);
+        for (int digits = 4; digits > 1; digits--) {
+            format_short(mean, step->grad_norm_mean, digits);
+            snprintf(text, sizeof text, "of mean %s", mean);
+            if (text_width(text) <= cosine.cols + 2)
+                break;
+        }
         canvas_text(canvas, row, cosine.col, cosine.cols + 2, STYLE_FAINT, text);
     }
 }

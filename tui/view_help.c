@@ -113,6 +113,18 @@ static void put_commands(struct help_page *page) {
         put(page, page->cols >= 50 ? 18 : 10, usage, sentence);
 }
 
+/* What the curves show without words. */
+static void put_marks(struct help_page *page) {
+    static const char *const marks[][2] = {
+        {"\u25be", "a change, by a command or an alarm; a line goes down from it"},
+        {"\u25b4", "values beyond the axis"},
+        {"\u00d7", "values that are not finite; on a logarithmic axis, below: not positive"},
+    };
+    put_head(page, "marks on the curves");
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        put(page, page->cols >= 50 ? 9 : 6, marks[i][0], marks[i][1]);
+}
+
 /* What the console does itself, and the names by which its keys are changed. */
 static void put_own(struct help_page *page, const struct keymap *keymap, unsigned where) {
     int key_cols = page->cols >= 50 ? 20 : 10;
@@ -169,12 +181,15 @@ void help_view_draw(struct help_view *view, struct canvas *canvas, const struct 
     page.count = 0;
     page.cols = two ? (width - 3) / 2 : width;
     put_keys(&page, keymap, where);
+    put_marks(&page);
     if (where & WHERE_LIVE)
         put_commands(&page);
     put_own(&page, keymap, where);
     int cut = two ? cut_page(&page) : page.count;
-    int rows = cut > page.count - cut ? cut : page.count - cut,
-        most = rows > body.rows ? rows - body.rows : 0;
+    int rows = cut > page.count - cut ? cut : page.count - cut, last = body.row + body.rows - 1;
+    if (rows > body.rows && body.rows > 3) /* the last line says how much of it was seen */
+        body.rows--;
+    int most = rows > body.rows ? rows - body.rows : 0;
     view->scroll = scroll_within(view->scroll, most);
     view->page = body.rows > 1 ? body.rows - 1 : 1;
     struct box left = {body.row, body.col + margin, body.rows, page.cols};
@@ -182,8 +197,8 @@ void help_view_draw(struct help_view *view, struct canvas *canvas, const struct 
     canvas_clip(canvas, body);
     draw_column(canvas, &page, 0, cut, view->scroll, left);
     draw_column(canvas, &page, cut, page.count, view->scroll, right);
-    if (most > 0)
-        canvas_print(canvas, body.row + body.rows - 1, body.col + body.cols - 12, 11, STYLE_FAINT,
-                     "%3d %% seen", 100 * (view->scroll + body.rows) / rows);
     canvas_clip(canvas, canvas_whole(canvas));
+    if (most > 0 && last >= body.row + body.rows)
+        canvas_print(canvas, last, body.col + body.cols - 12, 11, STYLE_FAINT, "%3d %% seen",
+                     100 * (view->scroll + body.rows) / rows);
 }

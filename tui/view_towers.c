@@ -147,10 +147,11 @@ static void describe_noise(const struct shown *shown, char *out, size_t size) {
     *out = 0;
     if (!shown->have || !isfinite(noise) || noise <= 0 || shown->step.images == WIRE_UNKNOWN_INT)
         return;
-    char text[FORMAT_SIZE];
+    char text[FORMAT_SIZE], images[FORMAT_SIZE];
     format_short(text, noise, 2);
+    format_count(images, shown->step.images);
     const char *is = batch > 2 * noise ? "is past it" : batch < noise / 2 ? "is below it" : "is near it";
-    snprintf(out, size, "noise scale \u2248 %s: batch %.0f %s", text, batch, is);
+    snprintf(out, size, "noise scale \u2248 %.20s: batch %.20s %s", text, images, is);
 }
 
 static void draw_note(const struct towers_view *view, const struct scene *scene,

@@ -1,4 +1,6 @@
 /* Characters of a scene: how wide they are, and how dots become characters. */
+#include <string.h>
+
 #include "tests/support/cmocka.h"
 #include "tui/canvas.h"
 #include "tui/raster.h"
@@ -108,8 +110,20 @@ static void columns(void **state) {
     }
 }
 
+/* A line does not end within a number that is written in groups. */
+static void numbers_stay_whole(void **state) {
+    (void)state;
+    static const char text[] = "falls to 5 after 3 496 288 more images";
+    assert_int_equal(text_fit(text, 18), strlen("falls to 5 after "));
+    assert_int_equal(text_fit(text, 22), strlen("falls to 5 after "));
+    assert_int_equal(text_fit(text, 27), strlen("falls to 5 after 3 496 288 "));
+    assert_int_equal(text_fit("1 000 000", 4), 4); /* longer than a line it is cut */
+    assert_int_equal(text_fit("towers 4 10", 9), strlen("towers 4 "));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(widths), cmocka_unit_test(dots),
-                                       cmocka_unit_test(places), cmocka_unit_test(columns)};
+                                       cmocka_unit_test(places), cmocka_unit_test(columns),
+                                       cmocka_unit_test(numbers_stay_whole)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
