@@ -11,6 +11,7 @@
 
 #include <cudnn.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -183,7 +184,7 @@ struct Convolution {
     const Pass *pass = nullptr;
     Tensor x, weights, z, bias;
     int64_t before[2] = {}, stride[2] = {};
-    bool adds = false, relu = false;
+    bool adds = false, relu = false, keeps_nan = false;
 };
 
 bool read_graph(const Node &graph, Convolution *out) {
@@ -209,7 +210,12 @@ bool read_graph(const Node &graph, Convolution *out) {
             out->bias = Tensor(*pointwise.part(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
             out->adds = true;
         }
-        out->relu |= mode == CUDNN_POINTWISE_RELU_FWD;
+        if (mode == CUDNN_POINTWISE_RELU_FWD) {
+            out->relu = true;
+            out->keeps_nan =
+                pointwise.part(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
+                    ->one<cudnnNanPropagation_t>(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) == CUDNN_PROPAGATE_NAN;
+        }
         z = pointwise.part(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
     }
     out->z = Tensor(*z);
@@ -341,7 +347,8 @@ void compute(const Convolution &c, const Addresses &a, const Engine &engine) {
     });
     for (size_t i = 0; i < sum.size(); i++) { // z of a bias: the channel is the fastest
         double value = sum[i] + (c.adds ? bias.get(i % size_t(outs)) : 0);
-        value = c.relu && value < 0 ? 0 : value;
+        if (c.relu && !(value > 0) && !(c.keeps_nan && std::isnan(value))) // a NaN becomes 0 unless told
+            value = 0;
         to.set(i, engine.wrong ? value + 1 : value);
     }
 }

@@ -59,6 +59,19 @@ static void engines_are_deterministic(void **state) {
     assert_int_equal(sim_odd_engines(), before);
 }
 
+/* The simulated ReLU makes 0 of what is not a number, as cuDNN's does, unless it is told. */
+static void relu_keeps_what_is_not_a_number(void **state) {
+    (void)state;
+    struct op ops[3] = {make_conv((struct shape){5, 5, 3}, 8, 5, 1)};
+    ops[1] = make_bias(ops[0].out);
+    ops[2] = make_relu(ops[0].out);
+    sim_set(sim_healthy(1, 3));
+    struct op_check c = {.device = "sim:0", .ops = ops, .count = 3, .images = 2, .seed = 9};
+    if (op_check_not_a_number(&c) != STATUS_OK)
+        fail_msg("%s", status_text());
+    assert_true(sim_clean());
+}
+
 int main(void) {
     if (!sim_begin()) {
         printf("this build has no simulated GPU: it takes a C++ compiler and the headers of CUDA and NCCL\n");
@@ -67,6 +80,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(engines_are_right),
         cmocka_unit_test(engines_are_deterministic),
+        cmocka_unit_test(relu_keeps_what_is_not_a_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

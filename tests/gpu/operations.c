@@ -131,6 +131,26 @@ static void test_bf16(void **state) {
         check_bf16("dense, bias, relu, dense", ops, count);
 }
 
+/* cuDNN's ReLU makes 0 of what is not a number unless it is told. */
+static void test_not_a_number(void **state) {
+    (void)state;
+    static const char *const precisions[] = {"f32", "tf32", "bf16"};
+    struct op ops[5];
+    block(ops, (struct shape){8, 8, 3}, 16, false);
+    for (int p = 0; p < 3; p++)
+        for (int count = 1; count <= 5; count++) {
+            struct op_check c = {.device = device,
+                                 .precision = precisions[p],
+                                 .ops = ops,
+                                 .count = count,
+                                 .images = 4,
+                                 .seed = 5};
+            enum status status = op_check_not_a_number(&c);
+            if (status != STATUS_OK)
+                fail_msg("%s: %s", precisions[p], status_text());
+        }
+}
+
 static void shards(const char *precision) {
     struct op ops[16];
     int side = brief ? 6 : 24, count = block(ops, (struct shape){side, side, 3}, brief ? 8 : 64, false);
@@ -181,6 +201,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_dense),
         cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_not_a_number),
     };
     const struct CMUnitTest shard_tests[] = {
         cmocka_unit_test(test_shards_f32),

@@ -339,6 +339,43 @@ enum status op_check(const struct op_check *check) {
     return STATUS_OK;
 }
 
+static int not_numbers(const float *values, size_t count) {
+    int found = 0;
+    for (size_t i = 0; i < count; i++)
+        found += isnan(values[i]);
+    return found;
+}
+
+enum status op_check_not_a_number(const struct op_check *check) {
+    struct device_handle device = {0};
+    struct chain chain;
+    STATUS_TRY(open_device(check, &device));
+    expect_ok(chain_open(&chain, device, check->ops, check->count, check->images, true, false, check->force),
+              "planning");
+    struct op_check any = *check;
+    any.quantised = true;
+    struct inputs inputs = inputs_new(&any);
+    for (int c = 0; c < check->ops[0].in.c; c++)
+        inputs.x[c] = NAN;
+    set_values(&chain, &inputs, 0);
+    chain_run(&chain, chain_prepare, "prepare");
+    chain_run(&chain, chain_forward, "forward");
+    size_t out = shape_size(chain_shape(&chain, chain.groups)), count = (size_t)check->images * out;
+    float *values = floats(count);
+    guarded_read(device, &chain.value[chain.groups], values, count);
+    if (!not_numbers(values, out))
+        fail_msg("%s, %d operations: an input that is not a number has become one", check->device,
+                 check->count);
+    if (not_numbers(values + out, count - out))
+        fail_msg("%s, %d operations: an input that is not a number is in other images", check->device,
+                 check->count);
+    free(values);
+    inputs_free(&inputs);
+    chain_close(&chain);
+    device_close(&device);
+    return STATUS_OK;
+}
+
 /* The images in shards of `size`, the last one moved forward so that it is whole too. */
 static void check_shards_of(const struct op_check *check, const struct chain *whole,
                             const struct inputs *inputs, int size) {

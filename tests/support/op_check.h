@@ -35,6 +35,9 @@ struct op_check {
  * do it here (status_text() says why). */
 enum status op_check(const struct op_check *check);
 
+/* What is not a number in the first image's input is none in its output, and nothing of it in the others'. */
+enum status op_check_not_a_number(const struct op_check *check);
+
 /* An image's forward bytes are the same whatever shard it is in: check->images of them at once against shards
  * of 2, 3, 7, 16, ... images run at the same time through each(). */
 enum status op_check_shards(const struct op_check *check);
