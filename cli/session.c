@@ -2,18 +2,31 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/base/memory.h"
+#include "engine/wire/live.h"
 #include "kernels/registry.h"
 
 static const char *given(const char *text) {
     return *text ? text : NULL;
 }
 
+/* Where what was measured on a GPU is kept: beside the folder of live runs. NULL: no such place is known. */
+static const char *kept_file(char *path, size_t size) {
+    char *slash;
+    if (live_folder_path(path, size) != STATUS_OK || !(slash = strrchr(path, '/')))
+        return NULL;
+    size_t left = size - (size_t)(slash - path);
+    return (size_t)snprintf(slash, left, "/cudnn-engines") < left ? path : NULL;
+}
+
 enum status session_open_device(const struct settings *settings, struct device_handle *out) {
+    char kept[PATH_MAX];
     const struct device_options options = {
+        .kept = kept_file(kept, sizeof kept),
         .threads = settings->threads > 0 ? (int)settings->threads : 0,
         .isa = given(settings->isa),
         .precision = given(settings->precision),

@@ -30,7 +30,7 @@
 
 #include "kernels/op.h"
 
-#define DEVICE_API       10 /* raised when this table changes; a plugin with another number is refused */
+#define DEVICE_API       11 /* raised when this table changes; a plugin with another number is refused */
 #define PLAN_MAX_OPS     8
 #define DEVICE_GROUP_MAX 16   /* GPUs of one open device */
 #define DEVICE_MARKS     2    /* open ones, at most */
@@ -55,6 +55,8 @@ struct device_options {
     const char *precision; /* GPUs: "f32", "tf32", "bf16" of matrix products; NULL: f32 */
     bool deterministic;    /* GPUs: only kernels that give the same bytes each time, sums in tower order */
     bool eager;            /* GPUs: no graphs, every kernel launched by itself */
+    const char *kept; /* GPUs: a file for what was measured, so that the next run need not; read by open()
+                         alone. NULL: nothing is kept */
 };
 
 struct device_info {

@@ -1,4 +1,5 @@
 #include "kernels/cuda/conv_impl.h"
+#include "kernels/cuda/kept.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime.h"
 
@@ -36,6 +37,7 @@ struct conv_context {
     cudnnHandle_t handle;
     struct conv_plan *plans; /* all that were made with this context */
     struct remembered *choices;
+    struct kept *kept; /* those of earlier runs, or NULL */
 };
 
 /* ---- contexts */
@@ -69,7 +71,13 @@ void conv_context_free(struct conv_context *context) {
     }
     if (context->handle)
         (void)cudnnDestroy(context->handle);
+    kept_close(context->kept);
     free(context);
+}
+
+void conv_context_keep(struct conv_context *context, const char *path, const char *gpu) {
+    kept_close(context->kept);
+    context->kept = kept_open(path, gpu);
 }
 
 /* ---- plans */
@@ -132,12 +140,12 @@ static const struct remembered *recall(const struct conv_context *context, const
 }
 
 /* Without memory for it nothing is remembered: a matter of speed and of the last bits. */
-static void remember(struct conv_context *context, const struct conv_request *request, enum conv_pass pass,
-                     const struct chosen *chosen) {
+static const struct remembered *remember(struct conv_context *context, const struct conv_request *request,
+                                         enum conv_pass pass, const struct chosen *chosen) {
     struct remembered *r = malloc(sizeof *r);
     if (!r || engine_choice_of(&chosen->engine, &r->choice) != STATUS_OK) {
         free(r);
-        return;
+        return NULL;
     }
     r->request = *request;
     r->op = *request->op;
@@ -146,6 +154,7 @@ static void remember(struct conv_context *context, const struct conv_request *re
     r->fused = chosen->graph.fused;
     r->next = context->choices;
     context->choices = r;
+    return r;
 }
 
 /* The best of what cuDNN has for this request. */
@@ -175,15 +184,36 @@ static enum status choose_best(struct conv_context *context, const struct conv_r
 
 /* What was chosen before, for this request. */
 static enum status choose_again(struct conv_context *context, const struct conv_request *request,
-                                const struct remembered *before, struct chosen *out) {
-    struct engine_wish wish = {.workspace_max = engines_workspace_max(request)};
-    enum status status = conv_graph_make(request, before->pass, before->fused, context->handle, &out->graph);
+                                enum conv_pass pass, bool fused, const struct engine_choice *choice,
+                                struct chosen *out) {
+    struct engine_wish wish = {.deterministic = request->deterministic,
+                               .precision = request->precision,
+                               .workspace_max = engines_workspace_max(request)};
+    enum status status = conv_graph_make(request, pass, fused, context->handle, &out->graph);
     if (status == STATUS_OK)
-        status = engine_again(&out->graph, &before->choice, &wish, &out->engine);
+        status = engine_again(&out->graph, choice, &wish, &out->engine);
     if (status != STATUS_OK)
         chosen_free(out);
     out->used = status == STATUS_OK;
     return status;
+}
+
+/* Neither measured nor taken before by this context: as an earlier run found it, or as is found now. */
+static enum status choose_anew(struct conv_context *context, const struct conv_request *request,
+                               enum conv_pass pass, bool fused, bool first, struct chosen *out) {
+    struct engine_choice choice;
+    bool keeps = !request->deterministic;
+    if (keeps && kept_find(context->kept, request, pass, fused, &choice) &&
+        choose_again(context, request, pass, fused, &choice, out) == STATUS_OK) {
+        if (first)
+            (void)remember(context, request, pass, out);
+        return STATUS_OK;
+    }
+    STATUS_TRY(choose_best(context, request, pass, fused, out));
+    const struct remembered *r = first ? remember(context, request, pass, out) : NULL;
+    if (keeps && r)
+        kept_add(context->kept, request, pass, fused, &r->choice);
+    return STATUS_OK;
 }
 
 static enum status choose(struct conv_context *context, const struct conv_request *request,
@@ -195,16 +225,13 @@ static enum status choose(struct conv_context *context, const struct conv_reques
         struct chosen chosen = {0};
         reference.images = ENGINE_REFERENCE_IMAGES;
         STATUS_TRY(choose_best(context, &reference, pass, fused, &chosen));
-        remember(context, &reference, pass, &chosen);
+        (void)remember(context, &reference, pass, &chosen);
         chosen_free(&chosen);
         before = recall(context, request, pass, fused, true);
     }
-    if (before && choose_again(context, request, before, out) == STATUS_OK)
+    if (before && choose_again(context, request, pass, fused, &before->choice, out) == STATUS_OK)
         return STATUS_OK;
-    STATUS_TRY(choose_best(context, request, pass, fused, out));
-    if (!before)
-        remember(context, request, pass, out);
-    return STATUS_OK;
+    return choose_anew(context, request, pass, fused, !before, out);
 }
 
 /* What another GPU of the same kind took for the same request. */
@@ -212,7 +239,7 @@ static void remember_all(struct conv_context *context, const struct conv_plan *l
     for (int i = 0; i < CONV_PASSES; i++) {
         const struct chosen *c = &like->chosen[i];
         if (c->used && !recall(context, &like->request, (enum conv_pass)i, c->graph.fused, false))
-            remember(context, &like->request, (enum conv_pass)i, c);
+            (void)remember(context, &like->request, (enum conv_pass)i, c);
     }
 }
 

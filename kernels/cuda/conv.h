@@ -47,6 +47,10 @@ struct conv_request {
 enum status conv_context_new(cudaStream_t stream, struct conv_context **out);
 void conv_context_free(struct conv_context *context);
 
+/* What is measured with this context is kept in the file `path` and taken from there (kept.h); `gpu`: the
+ * kind of GPU that it is, without spaces. */
+void conv_context_keep(struct conv_context *context, const char *path, const char *gpu);
+
 /* Choose engines. `context`: any of the GPU that is current; nothing may be queued on its stream. A layer's
  * forward engine stays that of the first plan made with the context, whatever the number of images, and with
  * `deterministic` every engine does (see conv.c). `like`: the plan of the same request on another GPU of the

@@ -54,6 +54,18 @@ static void device_close(struct device *device) {
     free(device);
 }
 
+/* Which engines were the quickest on such a GPU; a part of one is another kind. */
+static void keep_choices(const struct device *device, struct gpu *gpu, int processors) {
+    char kind[96];
+    if (!device->options.kept)
+        return;
+    snprintf(kind, sizeof kind, "%s-%d", gpu->model, processors);
+    for (char *at = kind; *at; at++)
+        if (*at <= ' ')
+            *at = '_';
+    conv_context_keep(gpu->main.conv, device->options.kept, kind);
+}
+
 static enum status open_gpu(struct device *device, int g) {
     struct gpu *gpu = &device->gpu[g];
     struct cudaDeviceProp properties;
@@ -73,6 +85,7 @@ static enum status open_gpu(struct device *device, int g) {
              (unsigned)properties.pciDeviceID & 0xff);
     snprintf(gpu->model, sizeof gpu->model, "%.63s", properties.name);
     STATUS_TRY(stream_open(device, g, -1, &gpu->main));
+    keep_choices(device, gpu, properties.multiProcessorCount);
     return gpu_checked(device, g, cudaStreamCreateWithFlags(&gpu->rescue, cudaStreamNonBlocking),
                        "make a stream");
 }
@@ -110,6 +123,7 @@ static enum status device_open(const struct device_options *options, struct devi
     device->options = *options;
     device->count = options->count;
     enum status status = open_group(device);
+    device->options.kept = NULL; /* the caller's */
     if (status != STATUS_OK) {
         device_close(device);
         return status;

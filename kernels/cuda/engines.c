@@ -300,6 +300,8 @@ enum status engine_again(const struct conv_graph *graph, const struct engine_cho
         status = configure(graph, choice, wish->device, engine, configuration, &knobs);
     if (status == STATUS_OK)
         status = read_notes(configuration, &notes);
+    if (status == STATUS_OK && !wanted(&notes, wish, notes.compiled_now))
+        status = status_fail(STATUS_UNSUPPORTED, "it is not as wished");
     *out = (struct engine){
         NULL, configuration, 0, notes.number, notes.tensor_core, notes.nondeterministic, notes.compiled_now};
     if (status == STATUS_OK)

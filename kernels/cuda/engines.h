@@ -47,8 +47,8 @@ struct engine_choice {
 
 enum status engine_choice_of(const struct engine *engine, struct engine_choice *out);
 
-/* The chosen engine for a graph. Of the wish `workspace_max` and `device` are read. STATUS_UNSUPPORTED: it
- * does not do this graph, or wants more memory. Free with engines_free. */
+/* The chosen engine for a graph; of the wish all but `count` is read. STATUS_UNSUPPORTED: it does not do this
+ * graph, wants more memory, or is not as wished. Free with engines_free. */
 enum status engine_again(const struct conv_graph *graph, const struct engine_choice *choice,
                          const struct engine_wish *wish, struct engine *out);
 

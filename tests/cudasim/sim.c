@@ -45,6 +45,13 @@ int sim_waits(void) {
     return waits();
 }
 
+long sim_pieces(void) {
+    long (*pieces)(void);
+    void *at = symbol("cudasim_pieces");
+    memcpy(&pieces, &at, sizeof pieces);
+    return pieces();
+}
+
 long sim_graphs(void) {
     long (*graphs)(void);
     void *at = symbol("cudasim_graphs");

@@ -19,6 +19,7 @@ bool sim_begin(void);
 /* The plugin's own functions of control.h. */
 void sim_set(struct cudasim_settings settings);
 int sim_waits(void);
+long sim_pieces(void);
 long sim_graphs(void);
 long sim_spoiled(void);
 long sim_odd_engines(void);

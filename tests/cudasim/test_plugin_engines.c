@@ -8,6 +8,9 @@
 #include "tests/support/op_check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static void check(const char *precision, bool deterministic, const struct op *ops, int count, int images) {
     struct op_check c = {.device = "sim:0",
@@ -59,6 +62,70 @@ static void engines_are_deterministic(void **state) {
     assert_int_equal(sim_odd_engines(), before);
 }
 
+/* ---- what was measured is kept */
+
+/* How many pieces of work it took to plan a convolution, to compute it and to compare it. */
+static long pieces_with(const char *kept, bool deterministic) {
+    struct op op = make_conv((struct shape){5, 6, 3}, 8, 5, 1);
+    struct op_check c = {.device = "sim:0",
+                         .kept = kept,
+                         .deterministic = deterministic,
+                         .ops = &op,
+                         .count = 1,
+                         .images = 2,
+                         .tolerance = 2e-6,
+                         .seed = 12};
+    sim_set(sim_healthy(1, 4));
+    if (op_check(&c) != STATUS_OK)
+        fail_msg("%s", status_text());
+    assert_true(sim_clean());
+    return sim_pieces();
+}
+
+/* The file's size; every `step`-th byte is replaced, unless that is 0. */
+static long damage(const char *path, int step) {
+    char text[8192];
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    long length = (long)fread(text, 1, sizeof text, file);
+    for (long i = step; step && i < length; i += step)
+        text[i] ^= 5;
+    rewind(file);
+    assert_int_equal(fwrite(text, 1, (size_t)length, file), length);
+    assert_int_equal(fclose(file), 0);
+    return length;
+}
+
+static void choices_are_kept(void **state) {
+    (void)state;
+    const char *folder = getenv("TEST_TMP");
+    char path[4096], deep[4200];
+    snprintf(path, sizeof path, "%s/engines-%ld/kept", folder ? folder : "/tmp", (long)getpid());
+    snprintf(deep, sizeof deep, "%s-no/such/folder", path);
+    long measured = pieces_with(NULL, false);
+    assert_int_equal(pieces_with(path, false), measured);
+    long size = damage(path, 0), taken = pieces_with(path, false);
+    assert_true(taken < measured); /* nothing was tried */
+    assert_int_equal(damage(path, 0), size);
+    (void)pieces_with(path, true); /* deterministic ones are not measured */
+    assert_int_equal(damage(path, 0), size);
+
+    damage(path, 61); /* every line */
+    assert_int_equal(pieces_with(path, false), measured);
+    assert_true(damage(path, 0) > size);
+    assert_int_equal(pieces_with(path, false), taken);
+    assert_int_equal(truncate(path, 30), 0);
+    assert_int_equal(pieces_with(path, false), measured); /* behind what is left of a line */
+    assert_int_equal(pieces_with(path, false), taken);
+
+    assert_int_equal(pieces_with("/dev/null", false), measured);
+    assert_int_equal(pieces_with(deep, false), measured);
+    unlink(path);
+    *strrchr(path, '/') = 0;
+    assert_int_equal(pieces_with(path, false), measured); /* a folder */
+    rmdir(path);
+}
+
 /* The simulated ReLU makes 0 of what is not a number, as cuDNN's does, unless it is told. */
 static void relu_keeps_what_is_not_a_number(void **state) {
     (void)state;
@@ -80,6 +147,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(engines_are_right),
         cmocka_unit_test(engines_are_deterministic),
+        cmocka_unit_test(choices_are_kept),
         cmocka_unit_test(relu_keeps_what_is_not_a_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -299,7 +299,8 @@ static enum status open_device(const struct op_check *check, struct device_handl
                                      .threads = check->threads,
                                      .isa = check->isa,
                                      .precision = check->precision,
-                                     .deterministic = check->deterministic};
+                                     .deterministic = check->deterministic,
+                                     .kept = check->kept};
     return device_open_with(check->device, &options, out);
 }
 

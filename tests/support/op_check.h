@@ -21,6 +21,7 @@ struct op_check {
                          * operations whose results are exact (pool, ReLU), since there is no margin then */
     float input_scale;  /* of the inputs' standard normal values; 0: 1 */
     bool deterministic; /* of a GPU */
+    const char *kept;   /* of a GPU: device_options.kept */
     uint64_t seed;      /* of inputs, parameters and gradients */
     const char
         *precision; /* of a GPU, or NULL: f32. With bf16 all values are such that a convolution's or
