@@ -22,7 +22,8 @@ while (($#)); do
     shift
 done
 work=$(mktemp -d "${TMPDIR:-/tmp}/towerscope-gpu.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+torch_pid=
+trap '[ -z "$torch_pid" ] || kill "$torch_pid" 2>/dev/null; rm -rf "$work"' EXIT
 if [ -n "$bundle" ]; then
     tar -xzf "$bundle" -C "$work" || { echo "check.sh: $bundle does not unpack" >&2; exit 1; }
     bash "$work/towerscope-gpu/check.sh" --devices "$devices" --seconds "$limit"
@@ -33,7 +34,10 @@ simulated=
 [[ $devices == cuda* ]] || simulated=1
 begun=$SECONDS
 results=() failed=0
-left() { echo $((limit - (SECONDS - begun))); }
+# The comparisons have a good half of the time, so that whatever they meet, the table is measured in the rest.
+part=$limit
+[ -n "$simulated" ] || part=$((limit * 11 / 20))
+left() { echo $((part - (SECONDS - begun))); }
 within() { # SECONDS: those, or what is left
     local l
     l=$(left)
@@ -44,7 +48,8 @@ bad() { results+=("FAIL  $1"); echo "FAIL  $1"; failed=1; }
 skip() { results+=("skip  $1"); echo "skip  $1"; }
 
 # ---- libraries: this machine's, which fit each other and its NVIDIA's; those that it lacks lie in lib/
-export TOWERSCOPE_PLUGINS=$here
+export TOWERSCOPE_PLUGINS=$here XDG_STATE_HOME=$work/state # nothing of this machine's user is touched
+mkdir "$work/state"
 known=$(ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null)
 mkdir "$work/lib"
 for library in "$here"/lib/*; do
@@ -103,27 +108,41 @@ else
     model=(--model cifar10 --batch 128) hot=10 cool=50 counts=(1 2 4)
 fi
 
-# ---- operations against ref64
-brief=${simulated:+--brief}
-if ours timeout "$(within 120)" "$here/operations" "$devices" $brief >"$work/operations" 2>&1; then
-    good "operations against ref64"
-else
-    bad "operations against ref64"
-    grep -vE '^\[' "$work/operations" | tail -n 15
+# ---- PyTorch is loaded meanwhile
+python=$(for p in python3 python; do $p -c 'import torch' 2>/dev/null && echo $p && break; done)
+measured=cifar10 seconds=0.3 batches=(128 8192 1024)
+[ -z "$simulated" ] || { measured=$here/small.ini seconds=0.02 batches=(6); }
+mkfifo "$work/ours.ask" "$work/ours.say" "$work/torch.ask" "$work/torch.say"
+if [ -n "$python" ]; then
+    "$python" "$here/torch_rate.py" --seconds "$seconds" <"$work/torch.ask" >"$work/torch.say" 2>"$work/torch.err" &
+    torch_pid=$!
+    exec 7>"$work/torch.ask" 8<"$work/torch.say"
 fi
 
-if ours timeout "$(within 60)" "$here/operations" "$devices" $brief --shards >"$work/shards" 2>&1; then
-    good "deterministic: an image's forward bytes are the same in any shard"
-else
-    bad "deterministic: an image's forward bytes are the same in any shard"
-    grep -vE '^\[' "$work/shards" | tail -n 5
-fi
+# ---- operations against ref64
+brief=${simulated:+--brief}
+operations() { # WORDS SECONDS OPTIONS...
+    local words=$1 seconds
+    seconds=$(within "$2")
+    shift 2
+    ours timeout "$seconds" "$here/operations" "$devices" $brief "$@" >"$work/operations" 2>&1
+    local rc=$?
+    case $rc in
+    0) good "$words" ;;
+    124) bad "$words: not done after $seconds s; done: $(sed -n 's/^\[ *OK \] *//p' "$work/operations" | tr '\n' ' ')" ;;
+    *) bad "$words"; [ $rc -le 128 ] || echo "ended by signal $((rc - 128))" ;;
+    esac
+    [ $rc = 0 ] || grep -vE '^\[' "$work/operations" | tail -n 15
+}
+operations "operations against ref64" 90
+operations "deterministic: an image's forward bytes are the same in any shard" 30 --shards
 
 # ---- training against the processor
 train() { # NAME DEVICES OPTIONS...
     local name=$1 on=$2
     shift 2
-    ours timeout "$(within 120)" "$here/towerscope" train "$name" --runs "$work/runs" --devices "$on" --data generated --seed 3 \
+    (($(left) > 3)) || { echo "$name: no time is left for it" | tee "$work/$name.out"; return 1; }
+    ours timeout "$(within 40)" "$here/towerscope" train "$name" --runs "$work/runs" --devices "$on" --data generated --seed 3 \
         --eval-every 0 --checkpoint-every 0 "${model[@]}" "$@" >"$work/$name.out" 2>&1 && return
     tail -n 3 "$work/$name.out"
     return 1
@@ -156,6 +175,8 @@ for precision in tf32 bf16; do
         compare cpu-0.01 "gpu-$precision" 0.03 "losses of the processor, $precision, lr 0.01, 2 towers" ||
         bad "a run with --precision $precision"
 done
+[ -n "$simulated" ] || sed -nE '/"event":"step".*"step":30,/{s/.*"(load_ms":[^,]*),.*"(forward_ms":[^,]*),"(backward_ms":[^,}]*).*"(average_ms":[^,]*),"(update_ms":[^,}]*).*/a step of one tower, f32: "\1, "\2, "\3, "\4, "\5/p;q}' \
+    "$work/runs/gpu-0.01-1/events.jsonl" 2>/dev/null
 if [[ $devices == *:0 ]]; then
     two=$devices,${devices%0}1
     if train gpu-two "$two" --lr 0.01 --steps $cool --towers 4; then
@@ -187,88 +208,67 @@ else
     bad "--no-graphs"
 fi
 
-# ---- memory errors
-if [ -n "$simulated" ]; then
-    skip "compute-sanitizer: a simulated GPU is checked by the sanitizers of make test"
-elif ! command -v compute-sanitizer >/dev/null && [ ! -x /usr/local/cuda/bin/compute-sanitizer ]; then
-    skip "compute-sanitizer: not installed here"
-else
-    sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-    # deterministic: the engines of cuDNN that would only be measured are none of ours to check; and what a library
-    # asks of the runtime in vain is not an error
-    ours timeout "$(within 60)" "$sanitizer" --tool memcheck --report-api-errors no --error-exitcode 99 "$here/towerscope" \
-        train checked --runs "$work/runs" --devices "$devices" --data generated "${model[@]}" --batch 16 --towers 2 --steps 2 \
-        --deterministic --no-graphs >"$work/sanitizer" 2>&1
-    rc=$?
-    if [ $rc = 0 ] && grep -q 'ERROR SUMMARY: 0 errors' "$work/sanitizer"; then
-        good "compute-sanitizer: no errors in two steps"
-    elif [ $rc = 99 ]; then
-        bad "compute-sanitizer: $(grep -m 1 '=========' "$work/sanitizer")"
-    else
-        skip "compute-sanitizer refuses here: $([ $rc != 124 ] || echo 'too slow; ')$(
-            grep -m 1 -iE 'error|not supported|fail' "$work/sanitizer" || echo "exit $rc")"
-    fi
-fi
-
 # ---- how fast: towerscope and PyTorch in turns, so that both meet the same GPU
+[ -n "$simulated" ] || part=$((limit - 35))
 turns() { # towerscope's rates into $work/ours, PyTorch's into $work/torch
-    local ours_pid torch_pid='' python answer batch precision t
+    local ours_pid answer batch precision t
     trap '' PIPE # one that has ended is seen by its missing answer
-    mkfifo "$work/ours.ask" "$work/ours.say" "$work/torch.ask" "$work/torch.say"
-    ours "$here/throughput" "$devices" "$measured" "$seconds" <"$work/ours.ask" >"$work/ours.say" 2>"$work/ours.err" &
+    ours "$here/throughput" "$devices" "$measured" "$seconds" "$work/state/engines" <"$work/ours.ask" >"$work/ours.say" \
+        2>"$work/ours.err" 7>&- 8<&- &
     ours_pid=$!
     exec 5>"$work/ours.ask" 6<"$work/ours.say"
-    python=$(for p in python3 python; do $p -c 'import torch' 2>/dev/null && echo $p && break; done)
-    if [ -n "$python" ]; then
-        "$python" "$here/torch_rate.py" --seconds "$seconds" 5>&- 6<&- <"$work/torch.ask" >"$work/torch.say" \
-            2>"$work/torch.err" &
-        torch_pid=$!
-        exec 7>"$work/torch.ask" 8<"$work/torch.say"
-        if read -r -t "$(within 60)" -u 8 answer; then
-            echo "$answer" >"$work/torch.version"
-        else
-            skip "PyTorch: $(tail -n 1 "$work/torch.err")"
-            kill $torch_pid 2>/dev/null
-            torch_pid=
-        fi
-    else
+    if [ -z "$python" ]; then
         skip "PyTorch: not installed here"
+    elif read -r -t "$(within 60)" -u 8 answer; then
+        echo "$answer" >"$work/torch.version"
+    else
+        skip "PyTorch: $(tail -n 1 "$work/torch.err")"
+        torch_ends
     fi
     ask_ours() { # PRECISION BATCH TOWERS
-        (($(left) > 5)) || return
+        [ -n "$ours_pid" ] && (($(left) > 5)) || return
         if echo "$*" >&5 && read -r -t "$(within 60)" -u 6 answer; then echo "$answer" >>"$work/ours"; else
             echo "# $*: no answer" >>"$work/ours"
+            kill -9 $ours_pid 2>/dev/null # it would let the next ones wait, too
+            wait $ours_pid 2>/dev/null
+            bad "throughput: $* gave no answer: $(tail -n 1 "$work/ours.err")"
+            ours_pid=
         fi
     }
     ask_torch() { # PRECISION BATCH SETTING
         [ -n "$torch_pid" ] && (($(left) > 5)) || return
         if echo "$*" >&7 && read -r -t "$(within 90)" -u 8 answer; then echo "$answer" >>"$work/torch"; else
-            kill $torch_pid 2>/dev/null # an answer that comes later would be taken for another's
-            torch_pid=
+            echo "# PyTorch $*: no answer" >>"$work/torch"
+            torch_ends # an answer that comes later would be taken for another's
         fi
     }
+    one_round() { # BATCH PRECISION SETTING...
+        local batch=$1 precision=$2
+        shift 2
+        for t in "${counts[@]}"; do ask_ours $precision $batch $t; done
+        for t in "$@"; do ask_torch $precision $batch $t; done
+    }
+    # what the goal is about first, compiled too; then the rest, and all again as far as time allows
     for batch in "${batches[@]}"; do
-        for precision in f32 tf32 bf16; do
-            for _ in "${rounds[@]}"; do
-                for t in "${counts[@]}"; do ask_ours $precision $batch $t; done
-                for t in eager graph; do ask_torch $precision $batch $t; done
-            done
-        done
+        for precision in bf16 tf32 f32; do one_round $batch $precision graph eager; done
+        [ $batch = 8192 ] || continue
+        for precision in bf16 tf32 f32; do ask_torch $precision 128 compiled; ask_torch $precision 8192 compiled; done
     done
-    for batch in "${batches[@]}"; do # compiling takes longest: as far as time allows
-        for precision in bf16 tf32 f32; do
-            [ -n "$torch_pid" ] || continue
-            for t in "${counts[@]}"; do ask_ours $precision $batch $t; done
-            ask_torch $precision $batch compiled
-        done
+    for batch in "${batches[@]}"; do
+        [ -z "$simulated$([ $batch = 1024 ] && echo 1)" ] || for precision in bf16 tf32 f32; do ask_torch $precision $batch compiled; done
+    done
+    for batch in "${batches[@]}"; do
+        [ -n "$simulated" ] || for precision in bf16 tf32 f32; do one_round $batch $precision graph; done
     done
     exec 5>&- 6<&-
-    [ -z "$python" ] || exec 7>&- 8<&-
-    [ -z "$torch_pid" ] || kill $torch_pid 2>/dev/null
-    wait $ours_pid || bad "throughput: $(grep -m 1 '^#' "$work/ours" || tail -n 1 "$work/ours.err")"
+    [ -z "$torch_pid" ] || torch_ends
+    [ -z "$ours_pid" ] || wait $ours_pid || bad "throughput: $(grep -m 1 '^#' "$work/ours" || tail -n 1 "$work/ours.err")"
 }
-measured=cifar10 seconds=0.3 batches=(128 8192 1024) rounds=(1 2)
-[ -z "$simulated" ] || { measured=$here/small.ini seconds=0.02 batches=(6) rounds=(1); }
+torch_ends() {
+    kill $torch_pid 2>/dev/null
+    torch_pid=
+    exec 7>&- 8<&-
+}
 : >"$work/ours"
 : >"$work/torch"
 turns 2>>"$work/turns.err"
@@ -276,7 +276,7 @@ echo
 if [ -n "$simulated" ]; then
     echo "Dry run of the table: a simulation's rates mean nothing."
 else
-    echo "Training steps of cifar10, images/s, the batch in the GPU's memory (towerscope copies it there each step)."
+    echo "Training steps of cifar10, images/s, the batch in the GPU's memory."
 fi
 [ ! -e "$work/torch.version" ] ||
     echo "PyTorch $(cat "$work/torch.version"): channels last, autocast in bf16, the faster of two ways to write the normalisation."
@@ -302,6 +302,33 @@ awk -v batches="${batches[*]}" '
         }
     }' "$work/ours" "$work/torch"
 grep -h '^#' "$work/ours" "$work/torch"
+
+
+# ---- memory errors, with what time is left: libraries are slow under it
+part=$limit
+if [ -n "$simulated" ]; then
+    skip "compute-sanitizer: a simulated GPU is checked by the sanitizers of make test"
+elif (($(left) < 15)); then
+    skip "compute-sanitizer: no time is left for it"
+elif ! command -v compute-sanitizer >/dev/null && [ ! -x /usr/local/cuda/bin/compute-sanitizer ]; then
+    skip "compute-sanitizer: not installed here"
+else
+    sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+    # deterministic: the engines of cuDNN that would only be measured are none of ours to check; and what a library
+    # asks of the runtime in vain is not an error
+    ours timeout "$(within 60)" "$sanitizer" --tool memcheck --report-api-errors no --error-exitcode 99 "$here/towerscope" \
+        train checked --runs "$work/runs" --devices "$devices" --data generated "${model[@]}" --batch 16 --towers 2 --steps 2 \
+        --deterministic --no-graphs >"$work/sanitizer" 2>&1
+    rc=$?
+    if [ $rc = 0 ] && grep -q 'ERROR SUMMARY: 0 errors' "$work/sanitizer"; then
+        good "compute-sanitizer: no errors in two steps"
+    elif [ $rc = 99 ]; then
+        bad "compute-sanitizer: $(grep -m 1 '=========' "$work/sanitizer")"
+    else
+        skip "compute-sanitizer refuses here: $([ $rc != 124 ] || echo 'too slow; ')$(
+            grep -m 1 -iE 'error|not supported|fail' "$work/sanitizer" || echo "exit $rc")"
+    fi
+fi
 
 echo
 echo "== $((SECONDS - begun)) s on $devices"

@@ -1,7 +1,7 @@
-/* Images per second of a model's training step on one device: throughput DEVICE MODEL SECONDS. It is asked
- * line by line, "PRECISION BATCH TOWERS", and answers each by the same with the rate behind it, or by "# "
- * and why not: so check.sh can take turns with PyTorch (torch_rate.py is asked the same way). The batch stays
- * the same, so that no loader is measured. */
+/* Images per second of a model's training step on one device: throughput DEVICE MODEL SECONDS [KEPT]. It is
+ * asked line by line, "PRECISION BATCH TOWERS", and answers each by the same with the rate behind it, or by
+ * "# " and why not: so check.sh can take turns with PyTorch (torch_rate.py is asked the same way). The batch
+ * stays the same, so that no loader is measured. KEPT: device_options.kept. */
 #include "cli/bench_step.h"
 #include "kernels/registry.h"
 
@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static enum status measure(const struct model *model, const char *device, const char *precision, int batch,
-                           int towers, double seconds, double *rate) {
+static enum status measure(const struct model *model, const char *device,
+                           const struct device_options *options, int batch, int towers, double seconds,
+                           double *rate) {
     struct device_handle handle;
     struct bench_step *step = NULL;
     double warm;
-    STATUS_TRY(device_open_with(device, &(struct device_options){.precision = precision}, &handle));
+    STATUS_TRY(device_open_with(device, options, &handle));
     enum status status = bench_step_open(model, handle, towers, batch, &step);
     if (status == STATUS_OK)
         status = bench_step_run(step, seconds / 4, &warm);
@@ -28,8 +29,8 @@ static enum status measure(const struct model *model, const char *device, const 
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4) {
-        fprintf(stderr, "usage: throughput DEVICE MODEL SECONDS\n");
+    if (argc != 4 && argc != 5) {
+        fprintf(stderr, "usage: throughput DEVICE MODEL SECONDS [KEPT]\n");
         return 2;
     }
     struct model *model;
@@ -41,9 +42,10 @@ int main(int argc, char **argv) {
     }
     while (fgets(line, sizeof line, stdin)) {
         double rate = 0;
+        const struct device_options options = {.precision = precision, .kept = argv[4]};
         enum status status =
             sscanf(line, "%15s %d %d", precision, &batch, &towers) == 3 && batch > 0 && towers > 0
-                ? measure(model, argv[1], precision, batch, towers, atof(argv[3]), &rate)
+                ? measure(model, argv[1], &options, batch, towers, atof(argv[3]), &rate)
                 : status_fail(STATUS_BAD_INPUT, "not a PRECISION, a BATCH and a number of TOWERS");
         if (status == STATUS_OK)
             printf("%s %d %d %.0f\n", precision, batch, towers, rate);

@@ -69,7 +69,7 @@ class Step:
             torch._foreach_lerp_(self.shadow, self.all, 1 - 0.9999)
 
     def run(self, loss=None):
-        self.optimizer.zero_grad(set_to_none=False)
+        self.optimizer.zero_grad(set_to_none=True)
         (loss or self.loss)().backward()
         self.update()
 
