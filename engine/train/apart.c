@@ -84,10 +84,7 @@ enum status apart_open(struct trainer *t) {
     if (allocate_arrays(a, parameters)) {
         for (int k = 0; k < a->count; k++)
             a->even[k] = 1.0 / a->count;
-        for (int i = 0; i < parameters; i++) {
-            a->plain[i] = t->segments[i];
-            a->plain[i].weight_decay = 0;
-        }
+        segments_with_decay(t->segments, parameters, 0, a->plain);
         status = allocate_buffers(t);
     }
     if (status != STATUS_OK) {

@@ -55,7 +55,8 @@ struct checkpoint_folder {
 /* Save as step-NNNNNNNN.safetensors and fill *out but for the step (its path is `last`). Afterwards the
  * newest snapshot->settings.keep files stay, and the best one: that of the highest precision, the newest of
  * equal ones. Those of later steps, which the run went back from, are renamed
- * step-NNNNNNNN.rewound.safetensors and left alone. */
+ * step-NNNNNNNN.rewound.safetensors and left alone. STATUS_NON_FINITE, STATUS_IO, STATUS_NO_SPACE,
+ * STATUS_NO_MEMORY: what was there before is untouched. */
 enum status checkpoint_save(struct checkpoint_folder *folder, const struct snapshot *snapshot,
                             struct event_checkpoint *out);
 

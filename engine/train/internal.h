@@ -291,7 +291,10 @@ enum status fault_parameters(struct trainer *t);
 /* The figures of the step at hand that rules are made from; after the losses. */
 struct rule_step rule_step_of(const struct trainer *t);
 
-/* The parameter tensors with every weight decay taken `decay` times; valid until the next call. */
+/* Parameter tensors with every weight decay taken `decay` times, into out[count]. */
+void segments_with_decay(const struct segment *segments, int count, double decay, struct segment *out);
+
+/* The run's with every weight decay taken `decay` times; valid until the next call. */
 const struct segment *rule_segments(struct trainer *t, double decay);
 
 /* What the rule in force makes of the losses: the one it prints, and the towers' totals without a scope. */

@@ -1,4 +1,5 @@
-/* Nets by shard size and lanes: planned once, found again when a change of towers or batch asks for the same. */
+/* Nets by shard size and lanes: planned once, found again when a change of towers or batch asks for the same.
+ */
 #ifndef TOWERSCOPE_ENGINE_TRAIN_NETS_H
 #define TOWERSCOPE_ENGINE_TRAIN_NETS_H
 
@@ -17,7 +18,8 @@ struct nets {
     struct cached_net *cached;
 };
 
-/* The net that trains on `images` images in `lanes` lanes (net.h), planned when there is none yet. The cache owns it. */
+/* The net that trains on `images` images in `lanes` lanes (net.h), planned when there is none yet.
+ * The cache owns it. Errors are those of net_plan(). */
 enum status nets_get(struct nets *nets, int images, int lanes, struct net **out);
 
 /* The same when it is there already, else NULL; plans and allocates nothing. */

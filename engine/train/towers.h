@@ -48,7 +48,7 @@ struct towers_need {
 };
 
 /* Plan the shards of `count` towers for steps of each of batches[batch_count] images (0: no such step).
- * Nothing is allocated but plans. */
+ * Nothing is allocated but plans, which are the cache's. Errors are those of net_plan(). */
 enum status towers_plan(struct nets *nets, int count, const int64_t *batches, int batch_count,
                         struct towers_need *need);
 
@@ -65,7 +65,8 @@ enum status towers_new(const struct nets *nets, const struct towers_need *need, 
                        void *context, struct towers **out);
 void towers_free(struct towers *towers);
 
-/* Cut a step of `images` images into shards; the plans are there already. Sets the weights too. */
+/* Cut a step of `images` images into shards, whose plans are in the cache already (STATUS_INTERNAL: one is
+ * not). Sets the weights too. */
 enum status towers_shard(struct towers *towers, const struct nets *nets, int64_t images);
 
 #endif

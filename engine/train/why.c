@@ -24,10 +24,7 @@ static enum status allocate(struct trainer *t, struct why *w) {
     w->plain = calloc((size_t)parameters, sizeof *w->plain);
     if (!w->plain)
         return status_fail(STATUS_NO_MEMORY, "no memory for the view of a step");
-    for (int i = 0; i < parameters; i++) {
-        w->plain[i] = t->segments[i];
-        w->plain[i].weight_decay = 0;
-    }
+    segments_with_decay(t->segments, parameters, 0, w->plain);
     STATUS_TRY(machine_buffer_new(&t->machine, t->shared.flat_bytes, PLACE_SHARED, &w->right));
     STATUS_TRY(machine_buffer_new(&t->machine, t->shared.flat_bytes, PLACE_SHARED, &w->other));
     return machine_buffer_new(&t->machine, t->shared.flat_bytes, PLACE_SHARED, &w->difference);

@@ -24,11 +24,15 @@ void rule_losses(struct trainer *t) {
             t->towers->tower[k].total = sum += t->towers->losses[k];
 }
 
-const struct segment *rule_segments(struct trainer *t, double decay) {
-    for (int i = 0; i < t->options.model->parameter_count; i++) {
-        t->rules.segments[i] = t->segments[i];
-        t->rules.segments[i].weight_decay *= decay;
+void segments_with_decay(const struct segment *segments, int count, double decay, struct segment *out) {
+    for (int i = 0; i < count; i++) {
+        out[i] = segments[i];
+        out[i].weight_decay *= decay;
     }
+}
+
+const struct segment *rule_segments(struct trainer *t, double decay) {
+    segments_with_decay(t->segments, t->options.model->parameter_count, decay, t->rules.segments);
     return t->rules.segments;
 }
 
