@@ -242,7 +242,7 @@ struct device_ops {
     /* Asynchronous devices, else NULL: combine(), then update() by its average, of shared parameters. */
     enum status (*combine_update)(struct device *, const struct combine_args *, const struct update_args *);
     /* Call work(context, item, stream) for item 0..count-1. At most `workers` (see device_workers) at once,
-     * and worker w is never at two items. The same count gives the same split of each item. Returns when all
+     * and worker w is never at two items. The same count gives the same streams. Returns when all
      * returned; the first failure in item order is the result (its text is carried over). */
     enum status (*each)(struct device *, int count,
                         enum status (*work)(void *context, int item, int worker, struct stream *),

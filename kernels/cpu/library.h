@@ -1,6 +1,6 @@
 /* What of oneDNN concerns threads and the whole process. Debian's library splits its work with OpenMP; here
- * our own threads do that, so each tells OpenMP that it may use one thread: a setting of the calling thread
- * alone. */
+ * it is called by threads of our own, so each tells OpenMP that it may use one thread: a setting of the
+ * calling thread alone. */
 #ifndef TOWERSCOPE_KERNELS_CPU_LIBRARY_H
 #define TOWERSCOPE_KERNELS_CPU_LIBRARY_H
 
