@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { CANDIDATES = 6 }; /* how many of the heuristics' best are measured */
+enum { CANDIDATES = ENGINES_MAX }; /* how many of the heuristics' best are measured */
 
 struct chosen {
     bool used;

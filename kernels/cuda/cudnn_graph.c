@@ -149,8 +149,10 @@ static cudnnBackendDescriptor_t pointwise(struct builder *b, cudnnPointwiseMode_
     cudnnBackendDescriptor_t how = make(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     set(b, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     set(b, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &sums);
-    if (mode == CUDNN_POINTWISE_RELU_FWD) /* else it would make 0 of it */
-        set(b, how, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, &keep);
+    /* By default it makes 0 of it. A version of cuDNN that knows no such setting does without. */
+    if (mode == CUDNN_POINTWISE_RELU_FWD && b->status == STATUS_OK)
+        (void)cudnnBackendSetAttribute(how, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION,
+                                       1, &keep);
     finish(b, how, "describe bias or ReLU");
     cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     set_part(b, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/cudnn_graph.h"
 
-enum { ENGINES_MAX = 8 };
+enum { ENGINES_MAX = 10 };
 
 /* With --deterministic a layer's engines are those for so many images, whatever the shard. */
 enum { ENGINE_REFERENCE_IMAGES = 128 };
