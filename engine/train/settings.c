@@ -24,7 +24,7 @@ static const struct setting_key keys[] = {
     {"model", TEXT(model), ANY, KEEP, "NAME|FILE.ini", "cifar10", "the network"},
     {"data", TEXT(data), ANY, KEEP, "NAME|PATH", NULL,
      "fashion-mnist, generated, or a folder of images (default: fashion-mnist where installed)"},
-    {"towers", INTEGER(towers), CLOSED(1, 1024), KEEP, "N", "2", "replicas that share each batch"},
+    {"towers", INTEGER(towers), CLOSED(1, COMBINE_MAX_TOWERS), KEEP, "N", "2", "replicas that share each batch"},
     {"devices", TEXT(devices), ANY, KEEP, "NAME", NULL, "cpu, ref, cuda:0, or several GPUs, cuda:0,cuda:1 (default: the best there is)"},
     {"batch", INTEGER(batch), CLOSED(1, 1048576), KEEP, "N", "128", "images of a step, over all towers"},
     {"batch-per-tower", INTEGER(batch_per_tower), CLOSED(1, 1048576), KEEP, "N", NULL,
