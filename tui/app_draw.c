@@ -97,13 +97,15 @@ static void name_keys(const struct app *app, enum action action, char out[40]) {
 static void draw_guide(const struct app *app, struct canvas *canvas, struct frame_layout *frame) {
     const struct guide *guide = app->options.guide;
     int margin = canvas->cols >= 24 ? 1 : 0, cols = canvas->cols - 2 * margin;
-    int rows = text_rows(guide->text, cols);
-    rows = rows > frame->body.rows / 2 ? frame->body.rows / 2 : rows;
+    int rows = text_rows(guide->text, cols), body = frame->body.rows;
+    int most = body > 12 ? body - 6 : body - 1; /* on a small screen they are what matters */
+    rows = rows > most ? most : rows;
     if (rows < 1)
         return;
     frame->body.rows -= rows + 1;
     struct box box = {frame->body.row + frame->body.rows, 0, 1, canvas->cols};
     scene_rule(canvas, box);
+    bool brief = cols < 60;
     char on[40], back[40], leave[40], words[160];
     name_keys(app, ACTION_GUIDE_ON, on);
     name_keys(app, ACTION_GUIDE_BACK, back);
@@ -112,10 +114,12 @@ static void draw_guide(const struct app *app, struct canvas *canvas, struct fram
     int length =
         guide->done
             ? snprintf(words, sizeof words, "%d of %d, the end: %s leaves", guide->part, guide->parts, leave)
-            : snprintf(words, sizeof words, "%d of %d: %s goes on", guide->part, guide->parts, on);
+            : snprintf(words, sizeof words, brief ? "%d of %d: %s on" : "%d of %d: %s goes on", guide->part,
+                       guide->parts, on);
     if (guide->part > 1)
-        length += snprintf(words + length, sizeof words - (size_t)length, ", %s goes back", back);
-    if (guide->done)
+        length += snprintf(words + length, sizeof words - (size_t)length,
+                           brief ? ", %s back" : ", %s goes back", back);
+    if (guide->done && !brief)
         snprintf(words + length, sizeof words - (size_t)length, ", or look around");
     canvas_print(canvas, box.row, margin + 2, cols - 2, STYLE_KEY, " %s ", words);
     canvas_paragraph(canvas, (struct box){box.row + 1, margin, rows, cols}, STYLE_STRONG, guide->text);

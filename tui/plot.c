@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/text.h"
 #include "tui/format.h"
 #include "tui/raster.h"
 #include "tui/rune.h"
@@ -180,12 +181,15 @@ static void draw_value_axis(struct canvas *canvas, const struct plot_layout *at,
             continue;
         last = row;
         char text[FORMAT_SIZE];
+        double shown;
         snprintf(text, sizeof text, "%.*f", decimals, ticks[i]);
         bool brief = values->log || decimals > 4 || fabs(ticks[i]) > 99999;
         for (int digits = values->log ? 1 : 3; brief && digits > 0; digits--) {
             format_short(text, ticks[i], digits);
             brief = text_width(text) > box.cols - 2;
         }
+        if (text_real(text, &shown) && fabs(shown - ticks[i]) > 1e-3 * fabs(ticks[i]))
+            *text = 0; /* it has no room for its digits */
         canvas_text_right(canvas, box.row + row, line - 1, box.cols - 2, STYLE_FAINT, text);
         canvas_put(canvas, box.row + row, line, RUNE_BRANCH_LEFT, STYLE_FAINT);
     }

@@ -159,6 +159,7 @@ static const struct shot shots[] = {
     SHOT("quiet-120x40", 40, 120, QUIET, "e:budget|", RUN),
     SHOT("guided-120x40", 40, 120, GUIDED, "", RUN),
     SHOT("guided-80x24", 24, 80, GUIDED, "", RUN),
+    SHOT("guided-40x12", 12, 40, GUIDED, "", RUN),
     SHOT("guided-to-the-end", 24, 80, GUIDED | GUIDED_ON, "n", RUN, .pause_at = 1240),
     SHOT("one-tower-120x40", 40, 120, PLAINLY, "", .towers = 1, .steps = 300),
     SHOT("10-towers-80x24", 24, 80, PLAINLY, "", .towers = 10, .steps = 300),
