@@ -80,6 +80,7 @@ unsigned app_where(const struct app *app) {
 
 static enum app_wish move(struct app *app, enum feed_move to, double amount) {
     app->move = (struct app_move){to, amount};
+    app->message.until = 0; /* of the move before, that there was no place to go to */
     return APP_MOVE;
 }
 

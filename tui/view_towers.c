@@ -180,7 +180,7 @@ static void draw_note(const struct towers_view *view, const struct scene *scene,
     bool warning = finding == FINDING_WARNING;
     int used =
         canvas_text(scene->canvas, at->note.row, col, room, warning ? STYLE_WARNING : STYLE_FAINT, left);
-    if (*right && used + 3 + text_width(right) <= room)
+    if (*right && used + (used ? 4 : 0) + text_width(right) <= room)
         canvas_text(scene->canvas, at->note.row, col + used + (used ? 4 : 0), room - used, STYLE_FAINT,
                     right);
 }

@@ -217,6 +217,25 @@ static void typed_is_asked_too(void **state) {
     desk_free(&desk);
 }
 
+/* In a record the line that tells where one is comes back with the next move. */
+static void a_move_takes_the_message_away(void **state) {
+    (void)state;
+    struct app_options options = {.replay = true};
+    preferences_default(&options.preferences);
+    keymap_default(&options.keymap);
+    struct desk desk = {app_new(&options), stream_state(&(struct stream_script){.towers = 4, .steps = 20}),
+                        canvas_new(24, 80), 10};
+    const struct feed_status about = {.replay = true, .speed = 4, .seconds = 1, .all = 2};
+    assert_true(desk.app && desk.state && desk.canvas);
+    app_about(desk.app, &about);
+    app_say(desk.app, STYLE_WARNING, "no marker before here", desk.now);
+    assert_true(desk_shows(&desk, "no marker before here"));
+    assert_int_equal(app_key(desk.app, '+', desk.state, desk.now), APP_MOVE);
+    assert_false(desk_shows(&desk, "no marker before here"));
+    assert_true(desk_shows(&desk, "stopped 4"));
+    desk_free(&desk);
+}
+
 static void answers(void **state) {
     (void)state;
     struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20}, false);
@@ -355,6 +374,7 @@ int main(void) {
         cmocka_unit_test(history_and_completion),
         cmocka_unit_test(commands),
         cmocka_unit_test(typed_is_asked_too),
+        cmocka_unit_test(a_move_takes_the_message_away),
         cmocka_unit_test(answers),
         cmocka_unit_test(the_help_keeps_its_keys),
         cmocka_unit_test(changes_are_said),
