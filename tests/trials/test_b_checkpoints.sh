@@ -68,7 +68,7 @@ train quiet --resume --steps $((step + 1)) >out 2>&1 || fail "a run that was pau
 )
 rc=$?
 [ $rc = 1 ] || fail "no room: exit $rc"
-grep -q "$(name full 2): can't write its [0-9]* bytes: File too large" full.err || fail "no room: $(cat full.err)"
+grep -q "$(name full 2): can't write its [0-9 ]* bytes: File too large" full.err || fail "no room: $(cat full.err)"
 [ -z "$(pieces full)" ] && [ ! -e "$(name full 2)" ] || fail "no room: left $(ls runs/full/checkpoints)"
 train full "${larger[@]}" --resume --steps 4 --checkpoint-every 2 >full.out 2>&1 || fail "room again: $(cat full.out)"
 cp "$(name full 4)" kept
