@@ -62,7 +62,7 @@ echo "========= ERROR SUMMARY: 0 errors"
 SCRIPT
 stub "$TEST_TMP/bin/python3" <<'SCRIPT'
 #!/usr/bin/env bash
-[ "$1" = -c ] && { [[ $2 == 'import torch' && " $STUB " != *" no-torch "* ]]; exit; }
+[ "$1" = -c ] && { [[ $2 == *find_spec* && " $STUB " != *" no-torch "* ]]; exit; }
 [[ " $STUB " == *" torch-dies "* ]] && { echo "PyTorch sees no GPU" >&2; exit 1; }
 echo made-up
 while read -r precision batch setting; do echo "$precision $batch $setting 64"; done

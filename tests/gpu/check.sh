@@ -109,7 +109,9 @@ else
 fi
 
 # ---- PyTorch is loaded meanwhile
-python=$(for p in python3 python; do $p -c 'import torch' 2>/dev/null && echo $p && break; done)
+python=$(for p in python3 python; do
+    $p -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' 2>/dev/null && echo $p && break
+done)
 measured=cifar10 seconds=0.3 batches=(128 8192 1024)
 [ -z "$simulated" ] || { measured=$here/small.ini seconds=0.02 batches=(6); }
 mkfifo "$work/ours.ask" "$work/ours.say" "$work/torch.ask" "$work/torch.say"
@@ -213,8 +215,8 @@ fi
 turns() { # towerscope's rates into $work/ours, PyTorch's into $work/torch
     local ours_pid answer batch precision t
     trap '' PIPE # one that has ended is seen by its missing answer
-    ours "$here/throughput" "$devices" "$measured" "$seconds" "$work/state/engines" <"$work/ours.ask" >"$work/ours.say" \
-        2>"$work/ours.err" 7>&- 8<&- &
+    LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$here/throughput" "$devices" "$measured" "$seconds" \
+        "$work/state/engines" <"$work/ours.ask" >"$work/ours.say" 2>"$work/ours.err" 7>&- 8<&- &
     ours_pid=$!
     exec 5>"$work/ours.ask" 6<"$work/ours.say"
     if [ -z "$python" ]; then
