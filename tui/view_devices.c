@@ -200,8 +200,8 @@ static void draw_timeline(struct devices_view *view, const struct scene *scene, 
                  (long long)step->tower_count);
     else
         *text = 0;
-    canvas_print(canvas, row, box.col, box.cols, STYLE_FAINT,
-                 "%sthen all together: average %s ms, update %s ms", text, average, update);
+    canvas_print(canvas, row, box.col, box.cols, STYLE_FAINT, "%s%saverage %s ms, update %s ms", text,
+                 box.cols < 52 ? "then " : "then all together: ", average, update);
 }
 
 void devices_view_draw(struct devices_view *view, const struct scene *scene, struct box body) {

@@ -112,7 +112,7 @@ void scaling_draw(const struct scene *scene, struct box body) {
     bool wide = cols >= 90;
     canvas_print(canvas, row++, col, cols, STYLE_PLAIN,
                  wide ? "%s ms an image, %s averaged at %s/s in memory, %.2f ms a message (assumed)"
-                      : "%s ms an image, %s averaged at %s/s, %.2f ms a message assumed",
+                      : "%s ms an image, %s at %s/s, %.2f ms a message (assumed)",
                  image, memory_words(whole_bytes(s.bytes), bytes),
                  memory_words(whole_bytes(s.bandwidth * 1000), rate), s.latency_ms);
     canvas_text(canvas, row++, col, cols, STYLE_FAINT,

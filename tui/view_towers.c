@@ -140,6 +140,22 @@ static void describe_cursor(const struct towers_view *view, const struct scene *
     }
 }
 
+/* What has no room is left out as a whole: a figure that is cut reads as another one. */
+static void leave_out(char *text, int room) {
+    static const char rest[] = "  \u2026";
+    size_t length = strlen(text), full = length;
+    if (text_width(text) <= room)
+        return;
+    while (length > 0 && (text_width(text) + 3 > room || length + sizeof rest > full)) {
+        while (length > 0 && !(text[length - 1] == ' ' && text[length] != ' '))
+            length--;
+        while (length > 0 && text[length - 1] == ' ')
+            length--;
+        text[length] = 0;
+    }
+    memcpy(text + length, rest, sizeof rest);
+}
+
 /* The noise scale against the batch: McCandlish et al., "An empirical model of large-batch training", 2018.
  */
 static void describe_noise(const struct shown *shown, char *out, size_t size) {
@@ -166,6 +182,7 @@ static void draw_note(const struct towers_view *view, const struct scene *scene,
     describe_noise(scene->shown, right, sizeof right);
     if (view->cursor != WIRE_UNKNOWN_INT && scene->state->point_count > 0) {
         describe_cursor(view, scene, left, sizeof left);
+        leave_out(left, room);
         canvas_text(scene->canvas, at->note.row, col, room, STYLE_PLAIN, left);
         return;
     }

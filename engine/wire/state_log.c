@@ -125,7 +125,7 @@ static enum status mark_command(struct run_state *state, const struct event_comm
 }
 
 enum status state_markers_fold(struct run_state *state, const struct event *event) {
-    char text[80];
+    char text[80], count[28];
     switch (event->kind) {
     case EVENT_RUN_START:
         if (event->run_start.resumed_from == WIRE_UNKNOWN_INT)
@@ -147,7 +147,7 @@ enum status state_markers_fold(struct run_state *state, const struct event *even
     case EVENT_CHECKPOINT:
         return add_marker(state, MARKER_CHECKPOINT, event->checkpoint.step, "saved");
     case EVENT_REWIND:
-        snprintf(text, sizeof text, "back to %" PRId64, event->rewind.to);
+        snprintf(text, sizeof text, "back to %s", text_count(event->rewind.to, count));
         return add_marker(state, MARKER_REWIND, event->rewind.to, text);
     case EVENT_NOTE:
         return add_marker(state, MARKER_NOTE, event->note.step, event->note.text ? event->note.text : "");

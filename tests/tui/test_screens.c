@@ -86,6 +86,7 @@ static const struct shot shots[] = {
     SHOT("last-1000", 40, 120, PLAINLY, "ww", RUN),
     SHOT("gradient-plot", 24, 80, PLAINLY, "g", RUN),
     SHOT("cursor", 40, 120, PLAINLY, "<<<<<<<<<<", RUN),
+    SHOT("cursor-80x24", 24, 80, PLAINLY, "<<<<<<<<<<", RUN),
     SHOT("commands-120x40", 40, 120, PLAINLY, "<<<<<<<<<<<", RUN, .commands_at = 1000),
     SHOT("commands-log", 24, 80, PLAINLY, "7", RUN, .commands_at = 1000, .frozen = "update"),
     SHOT("commands-log-filtered", 24, 120, PLAINLY, "7/phase|", RUN, .commands_at = 1000, .frozen = "update"),

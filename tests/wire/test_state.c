@@ -112,6 +112,23 @@ static void a_resume_or_rewind_drops_what_lies_beyond(void **context) {
     state_free(state);
 }
 
+/* Log and markers write counts as the header does. */
+static void counts_in_words(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    fold_apply(state, fold_start(1, WIRE_UNKNOWN_INT));
+    struct event rewind = event_new(EVENT_REWIND);
+    rewind.seq = 2;
+    rewind.rewind.step = 1300;
+    rewind.rewind.to = 1200;
+    rewind.rewind.reason = "step 1301: the loss of tower 0 is not finite";
+    fold_apply(state, rewind);
+    assert_string_equal(state->log[state->log_count - 1].text,
+                        "back to step 1 200: step 1 301: the loss of tower 0 is not finite");
+    assert_string_equal(state->markers[state->marker_count - 1].text, "back to 1 200");
+    state_free(state);
+}
+
 /* The first step plans and allocates: it is forgotten with the second, and after a resume anew. */
 static void time_of_a_step(void **context) {
     (void)context;
@@ -362,6 +379,7 @@ int main(void) {
         cmocka_unit_test(steps_make_curves),
         cmocka_unit_test(seen_events_and_late_live_steps_change_nothing),
         cmocka_unit_test(a_resume_or_rewind_drops_what_lies_beyond),
+        cmocka_unit_test(counts_in_words),
         cmocka_unit_test(time_of_a_step),
         cmocka_unit_test(control_is_of_a_connection),
         cmocka_unit_test(a_score_that_is_not_finite_is_never_the_best),
