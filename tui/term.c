@@ -200,13 +200,8 @@ static enum status open_screen(void) {
     const char *const names[] = {own && *own ? own : "dumb", "xterm-256color", "xterm", "vt100"};
     for (size_t i = 0; !term.screen && i < sizeof names / sizeof *names; i++)
         term.screen = newterm(names[i], term.outlet.file, stdin);
-    if (term.screen && has_capability("cup")) {
-        /* Until the screen was left and taken up again once, ncurses writes at each move of the cursor: forty
-         * times a frame. */
-        endwin();
-        refresh();
+    if (term.screen && has_capability("cup"))
         return STATUS_OK;
-    }
     if (term.screen) {
         endwin();
         delscreen(term.screen);
