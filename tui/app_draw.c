@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tui/app_parts.h"
+#include "engine/base/text.h"
 #include "tui/header.h"
 #include "tui/layout.h"
 #include "tui/scene.h"
@@ -147,9 +148,19 @@ static void draw_footer(const struct app *app, struct canvas *canvas, struct box
     footer_draw(&footer, canvas, box);
 }
 
+/* An alarm that has just come stands at once, not when the good news before it has had its time. */
+static void hear_alarm(struct app *app, const struct run_state *state) {
+    const struct event *alarm = &state->alarm;
+    bool error = alarm->kind == EVENT_ALARM && text_is(alarm->alarm.level, "error");
+    if (error && alarm->seq != app->alarm_seen && app->message.style == STYLE_GOOD)
+        app->message.until = 0;
+    app->alarm_seen = alarm->kind == EVENT_ALARM ? alarm->seq : 0;
+}
+
 double app_draw(struct app *app, struct canvas *canvas, const struct run_state *state, uint64_t generation,
                 double now) {
     double silence = app_hear_nothing(app, state, now);
+    hear_alarm(app, state);
     app_hear(app, state, now);
     app_hear_control(app, state, now);
     app_follow_guide(app, state, now);

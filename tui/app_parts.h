@@ -42,7 +42,8 @@ struct app {
     bool asking; /* the command in `text` lets the screen asking_for draw what it shows; a person's if not */
     enum screen asking_for;
     struct message message;
-    int wanted_towers; /* last asked for with + and -; 0: none */
+    int64_t alarm_seen; /* its seq; 0: none */
+    int wanted_towers;  /* last asked for with + and -; 0: none */
     double wanted_until;
     struct standing dismissed; /* the standing text that was taken away */
     bool show_budget;

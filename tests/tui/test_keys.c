@@ -217,6 +217,24 @@ static void typed_is_asked_too(void **state) {
     desk_free(&desk);
 }
 
+/* An alarm does not wait until the good news before it has had its time, and what is said after it is read.
+ */
+static void an_alarm_stands_at_once(void **state) {
+    (void)state;
+    struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20}, false);
+    struct event alarm = event_new(EVENT_ALARM);
+    alarm.seq = desk.state->last_seq + 1;
+    alarm.alarm.level = "error";
+    alarm.alarm.text = "step 21: the loss is not finite";
+    app_say(desk.app, STYLE_GOOD, "set lr 500 applied", desk.now);
+    assert_true(desk_shows(&desk, "set lr 500 applied"));
+    assert_int_equal(state_apply(desk.state, &alarm), STATUS_OK);
+    assert_true(desk_shows(&desk, "step 21: the loss is not finite"));
+    app_say(desk.app, STYLE_GOOD, "set lr 0.1 applied", desk.now);
+    assert_true(desk_shows(&desk, "set lr 0.1 applied"));
+    desk_free(&desk);
+}
+
 /* In a record the line that tells where one is comes back with the next move. */
 static void a_move_takes_the_message_away(void **state) {
     (void)state;
@@ -375,6 +393,7 @@ int main(void) {
         cmocka_unit_test(commands),
         cmocka_unit_test(typed_is_asked_too),
         cmocka_unit_test(a_move_takes_the_message_away),
+        cmocka_unit_test(an_alarm_stands_at_once),
         cmocka_unit_test(answers),
         cmocka_unit_test(the_help_keeps_its_keys),
         cmocka_unit_test(changes_are_said),
