@@ -83,28 +83,36 @@ static const char *file_name(int index, char name[32]) {
     if (index < BATCHES)
         snprintf(name, 32, "data_batch_%d.bin", index + 1);
     else
-        snprintf(name, 32, "%s", index == BATCHES ? "test_batch.bin" : "batches.meta.txt");
+        snprintf(name, 32, "%s", index == BATCHES ? "batches.meta.txt" : "test_batch.bin");
     return name;
 }
 
-/* File `index` of seven: the training batches as even as can be, the test batch, the names. */
-static enum status write_file(const struct dataset *data, const char *path, int index) {
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0)
-        return status_fail(STATUS_IO, "cannot make %s: %s", path, strerror(errno));
+/* File `index` of seven: the training batches as even as can be, the names, the test batch. */
+static enum status fill_file(const struct dataset *data, int file, const char *path, int index) {
     int64_t train = data->train.count;
-    enum status status;
     if (index < BATCHES)
-        status =
-            write_records(file, path, &data->train, train * index / BATCHES, train * (index + 1) / BATCHES);
-    else if (index == BATCHES)
-        status = write_records(file, path, &data->test, 0, data->test.count);
-    else
-        status = write_names(file, path, data);
-    if (close(file) != 0 && status == STATUS_OK)
+        return write_records(file, path, &data->train, train * index / BATCHES,
+                             train * (index + 1) / BATCHES);
+    return index == BATCHES ? write_names(file, path, data)
+                            : write_records(file, path, &data->test, 0, data->test.count);
+}
+
+/* Under another name until it is whole: a set that was cut short by a signal lacks a file, and is refused,
+ * where a piece of a file might pass for a smaller one. */
+static enum status write_file(const struct dataset *data, const char *path, int index) {
+    char *part;
+    if (asprintf(&part, "%s.part", path) < 0)
+        return status_fail(STATUS_NO_MEMORY, "%s: no memory to write it", path);
+    int file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    enum status status = file >= 0 ? fill_file(data, file, path, index)
+                                   : status_fail(STATUS_IO, "cannot make %s: %s", part, strerror(errno));
+    if (file >= 0 && close(file) != 0 && status == STATUS_OK)
         status = status_fail(STATUS_IO, "cannot write %s: %s", path, strerror(errno));
-    if (status != STATUS_OK)
-        unlink(path);
+    if (status == STATUS_OK && rename(part, path) != 0)
+        status = status_fail(STATUS_IO, "cannot make %s: %s", path, strerror(errno));
+    if (status != STATUS_OK && file >= 0)
+        unlink(part);
+    free(part);
     return status;
 }
 

@@ -45,6 +45,17 @@ grep -q '"10"' err || fail 'the unknown class is not named'
 (ulimit -f 100 && exec "$TOWERSCOPE" data make limited --images 1000) 2>err
 [ $? = 1 ] && grep -q 'limited/data_batch_1.bin.*File too large' err && [ ! -e limited ] ||
     fail "a limit on the size of files: $(cat err)"
+# killed at work: no piece of a file passes for a whole one
+"$TOWERSCOPE" data make killed --images 20000 >out 2>err &
+pid=$!
+until [ -e killed/data_batch_3.bin.part ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+kill -9 $pid 2>/dev/null
+wait $pid 2>/dev/null
+for file in killed/data_batch_?.bin; do
+    [ "$(stat -c %s $file)" = $((4000 * 3073)) ] || fail "$file is a piece of a file"
+done
+"$TOWERSCOPE" data check killed >out 2>err || grep -q 'killed holds no [a-z_0-9]*.bin' err || fail "a set cut short: $(cat err)"
+rm -r killed
 "$TOWERSCOPE" data show set --first 99999 >out 2>err
 [ $? = 4 ] && [ ! -s out ] && grep -q 'no such image: set has [0-9]* training images' err ||
     fail "an image that is not there: $(cat out err)"
