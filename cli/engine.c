@@ -322,12 +322,9 @@ static void wait_for_somebody(struct engine *engine, int milliseconds) {
 
 /* The step to go on from, as part of a sentence. */
 static void newest_words(const struct engine *engine, char out[80]) {
-    char path[PATH_MAX + 80];
-    const char *name = checkpoint_newest(engine->checkpoints.path, path, sizeof path) == STATUS_OK
-                           ? strrchr(path, '-')
-                           : NULL;
-    if (name)
-        snprintf(out, 80, "step %lld is the newest that is saved", strtoll(name + 1, NULL, 10));
+    int64_t step = checkpoint_newest_step(engine->checkpoints.path);
+    if (step >= 0)
+        snprintf(out, 80, "step %lld is the newest that is saved", (long long)step);
     else
         snprintf(out, 80, "no step before it is saved");
 }
@@ -337,10 +334,15 @@ static double patience(void) {
     return seconds_told("TOWERSCOPE_SAVE_SECONDS", patience_seconds);
 }
 
+/* Whether it is tried without an end: somebody sees it, or can, and it was not told to end. */
+static bool endless(const struct engine *engine) {
+    return engine->attended || (engine->background && !signals_asked());
+}
+
 /* Whether the last state is worth waiting for after a save that failed: room may come by itself; what else
  * it is, somebody has to see and mend. */
 static bool worth_waiting(const struct engine *engine, enum status status) {
-    return status == STATUS_NO_SPACE || (status == STATUS_IO && (engine->background || engine->attended));
+    return status == STATUS_NO_SPACE || (status == STATUS_IO && endless(engine));
 }
 
 /* Say it, after a failed save: what is at stake, and every way out. */
@@ -350,8 +352,10 @@ static void tell_unsaved(struct engine *engine, enum status status, const char *
     newest_words(engine, newest);
     const char *name = engine->folder.name;
     engine->given_up = clock_seconds() + patience();
-    if (engine->background)
+    if (engine->background && endless(engine))
         snprintf(ways, sizeof ways, "stop --discard");
+    else if (engine->background)
+        snprintf(ways, sizeof ways, "another signal, the end of %g seconds or stop --discard", patience());
     else if (engine->attended)
         snprintf(ways, sizeof ways, "%s, or `towerscope ctl %.64s stop --discard`,", presses, name);
     else
@@ -368,10 +372,9 @@ static void tell_unsaved(struct engine *engine, enum status status, const char *
 /* Until the next try; false: nobody sees it, and it was tried for long enough. */
 static bool wait_for_room(struct engine *engine) {
     double left = (engine->given_up - clock_seconds()) * 1e3;
-    bool endless = engine->background || engine->attended;
-    if (!endless && left <= 0)
+    if (!endless(engine) && left <= 0)
         return false;
-    wait_for_somebody(engine, endless || left > AGAIN_MS ? AGAIN_MS : (int)left + 1);
+    wait_for_somebody(engine, endless(engine) || left > AGAIN_MS ? AGAIN_MS : (int)left + 1);
     return true;
 }
 
@@ -402,13 +405,13 @@ static enum status finish(struct engine *engine) {
     return wait_for_room(engine) ? STATUS_BUSY : lost_words(engine, reason);
 }
 
-/* The last checkpoint of a run in the foreground that ends before it is done. A signal from now on gives it
- * up, but for that of a terminal which is gone. */
+/* The last checkpoint of a run that ends before it is done: by a signal, or where nobody is there to resume
+ * it. A signal from now on gives it up, but for that of a terminal which is gone. */
 static void save_last(struct engine *engine) {
     struct trainer *trainer = engine->session.trainer;
     int heard = signals_seen();
     bool told = false;
-    while (!engine->background && !trainer_stopped(trainer)) {
+    while (!trainer_stopped(trainer)) {
         enum status status = trainer_save(trainer);
         if (signals_asked() == SIGHUP && engine->attended)
             engine->attended = told = false;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/wire/summary.h"
+#include "engine/train/checkpoint.h"
 
 const char *find_runs(const char *given) {
     const char *environment = getenv("TOWERSCOPE_RUNS");
@@ -49,21 +49,36 @@ enum status find_record(const char *what, const char *runs, char *path, size_t s
     return status_fail(STATUS_NOT_FOUND, "no run or file \"%s\" (looked for %s too)", what, tried);
 }
 
-/* " (crashed after step 12)"; "" when the record can't be read. */
+enum status find_summary(const struct live_run *run, struct run_summary *out) {
+    char checkpoints[PATH_MAX + 16];
+    STATUS_TRY(run_summary_read(run, out));
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", run->folder);
+    int64_t step = checkpoint_newest_step(checkpoints);
+    out->saved = step < 0 ? WIRE_UNKNOWN_INT : step;
+    return STATUS_OK;
+}
+
+/* " (crashed after step 12, saved up to step 10)"; "" when the record can't be read. */
 static void say_state(const struct live_run *run, char *out, size_t size) {
     struct run_summary summary;
     *out = 0;
-    if (run_summary_read(run, &summary) != STATUS_OK)
+    if (find_summary(run, &summary) != STATUS_OK)
         return;
     if (summary.step == WIRE_UNKNOWN_INT)
         snprintf(out, size, " (%s before its first step)",
                  strcmp(summary.state, "empty") ? summary.state : "ended");
+    else if (summary.saved == WIRE_UNKNOWN_INT && summary.step > 0)
+        snprintf(out, size, " (%s after step %lld, none of it saved)", summary.state,
+                 (long long)summary.step);
+    else if (summary.saved >= 0 && summary.saved < summary.step)
+        snprintf(out, size, " (%s after step %lld, saved up to step %lld)", summary.state,
+                 (long long)summary.step, (long long)summary.saved);
     else
         snprintf(out, size, " (%s after step %lld)", summary.state, (long long)summary.step);
 }
 
 enum status find_live(const char *name, const char *runs, struct live_run *run) {
-    char path[PATH_MAX], why[500], state[64], usual[PATH_MAX], at[PATH_MAX + 16] = "", *slash;
+    char path[PATH_MAX], why[500], state[128], usual[PATH_MAX], at[PATH_MAX + 16] = "", *slash;
     enum status status = live_find(name, runs, run);
     if (status != STATUS_NOT_FOUND || !name)
         return status;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "engine/wire/live.h"
+#include "engine/wire/summary.h"
 #include "kernels/status.h"
 
 /* The folder of runs: the one given, else $TOWERSCOPE_RUNS, else ./runs. */
@@ -17,5 +18,8 @@ enum status find_record(const char *what, const char *runs, char *path, size_t s
 /* The live run that live_find() finds. One that is there and not live is told by its state, and what can be
  * done with it. */
 enum status find_live(const char *name, const char *runs, struct live_run *run);
+
+/* run_summary_read() and what is saved. */
+enum status find_summary(const struct live_run *run, struct run_summary *out);
 
 #endif

@@ -25,7 +25,7 @@ struct listing {
 static int print_help(void) {
     printf("usage: towerscope ls [--json] [--runs DIR]\n\n"
            "The runs of a folder of runs, and those that are live in any other: name, state, step,\n"
-           "towers, last averaged loss.\n\n"
+           "towers, last averaged loss, and the step of the newest checkpoint.\n\n"
            "  --json                        as a JSON array\n"
            "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
     return EXIT_DONE;
@@ -53,7 +53,7 @@ static enum status add(struct listing *list, const struct live_run *run) {
         list->runs = more;
         list->room = room;
     }
-    enum status status = run_summary_read(run, &list->runs[list->count]);
+    enum status status = find_summary(run, &list->runs[list->count]);
     if (status == STATUS_OK) {
         list->count++;
     } else if (status != STATUS_NO_MEMORY) { /* one run that can't be read hides no other */
@@ -132,19 +132,23 @@ static void print_table(const struct listing *list) {
     for (int i = 0; i < list->count; i++)
         if ((int)strlen(list->runs[i].name) > width)
             width = (int)strlen(list->runs[i].name);
-    printf("%-*s  %-10s  %10s  %6s  %10s  %s\n", width, "name", "state", "step", "towers", "loss", "folder");
+    printf("%-*s  %-10s  %10s  %6s  %10s  %10s  %s\n", width, "name", "state", "step", "towers", "loss",
+           "saved", "folder");
     for (int i = 0; i < list->count; i++) {
         const struct run_summary *run = &list->runs[i];
-        char step[24] = "-", towers[24] = "-", loss[32] = "-", folder[PATH_MAX], state[40];
+        char step[24] = "-", towers[24] = "-", loss[32] = "-", saved[24] = "-", folder[PATH_MAX], state[40];
         if (run->step != WIRE_UNKNOWN_INT)
             snprintf(step, sizeof step, "%lld", (long long)run->step);
         if (run->towers != WIRE_UNKNOWN_INT)
             snprintf(towers, sizeof towers, "%lld", (long long)run->towers);
         if (!wire_is_unknown(run->loss))
             text_loss(run->loss, loss);
+        if (run->saved != WIRE_UNKNOWN_INT)
+            snprintf(saved, sizeof saved, "%lld", (long long)run->saved);
         text_printable(folder, sizeof folder, run->folder);
         text_printable(state, sizeof state, run->state);
-        printf("%-*s  %-10s  %10s  %6s  %10s  %s\n", width, run->name, state, step, towers, loss, folder);
+        printf("%-*s  %-10s  %10s  %6s  %10s  %10s  %s\n", width, run->name, state, step, towers, loss, saved,
+               folder);
     }
 }
 

@@ -23,7 +23,10 @@ static void print_help(void) {
         "losing\n"
         "the connection or killing it never touches training; `towerscope attach` comes back to it. Without "
         "NAME\n"
-        "a readable one is made up. Everything about the run is kept in the folder RUNS/NAME.\n\noptions:\n"
+        "a readable one is made up. Everything about the run is kept in the folder RUNS/NAME. Where the last "
+        "state\n"
+        "finds no room on the disk it waits for that; a signal ends the wait after ten minutes or\n"
+        "$TOWERSCOPE_SAVE_SECONDS, a further one at once.\n\noptions:\n"
         "  --detach                     start it, print its name, and open no console\n");
     options_help(stdout);
     console_help(stdout);

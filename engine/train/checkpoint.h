@@ -66,4 +66,7 @@ bool checkpoint_there(const struct checkpoint_folder *folder, int64_t step);
 /* Path of the newest checkpoint into out[size]. STATUS_NOT_FOUND: there is none. */
 enum status checkpoint_newest(const char *folder, char *out, size_t size);
 
+/* Its step; -1: there is none, or the folder can't be read. */
+int64_t checkpoint_newest_step(const char *folder);
+
 #endif

@@ -205,3 +205,9 @@ enum status checkpoint_newest(const char *folder, char *out, size_t size) {
     free(list.found);
     return status;
 }
+
+int64_t checkpoint_newest_step(const char *folder) {
+    char path[PATH_MAX + 64];
+    const char *name = checkpoint_newest(folder, path, sizeof path) == STATUS_OK ? strrchr(path, '-') : NULL;
+    return name ? strtoll(name + 1, NULL, 10) : -1;
+}

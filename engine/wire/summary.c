@@ -79,7 +79,7 @@ enum status run_summary_read(const struct live_run *run, struct run_summary *out
     snprintf(out->folder, sizeof out->folder, "%s", run->folder);
     snprintf(out->state, sizeof out->state, run->live ? "starting" : "empty");
     out->live = run->live;
-    out->step = out->towers = WIRE_UNKNOWN_INT;
+    out->step = out->towers = out->saved = WIRE_UNKNOWN_INT;
     out->loss = out->time = wire_unknown();
     struct record_reader *reader;
     enum status status = record_reader_open(run->folder, 0, &reader);
@@ -114,6 +114,8 @@ static json_t *summary_json(const struct run_summary *s) {
         return NULL;
     if (s->step != WIRE_UNKNOWN_INT)
         json_object_set_new(object, "step", json_integer(s->step));
+    if (s->saved != WIRE_UNKNOWN_INT)
+        json_object_set_new(object, "saved", json_integer(s->saved));
     if (s->towers != WIRE_UNKNOWN_INT)
         json_object_set_new(object, "towers", json_integer(s->towers));
     if (!wire_is_unknown(s->loss))

@@ -12,6 +12,7 @@ struct run_summary {
                        nothing recorded */
     bool live;
     int64_t step, towers; /* WIRE_UNKNOWN_INT: not known */
+    int64_t saved;        /* step of the newest checkpoint, for the caller to fill in; WIRE_UNKNOWN_INT */
     double loss;          /* averaged, of the last recorded step; unknown */
     double time;          /* of the last event, seconds since 1970; unknown */
 };

@@ -133,7 +133,7 @@ expect 0 'softmax after 2 steps' eval runs/unseen
 expect 0 'softmax after 2 steps' eval "$PWD/runs/unseen/"
 mkdir other && echo hello >other/papers
 expect 4 'other holds other files' eval ./other
-expect 4 'run mute is not live (ended after step 2)' ctl mute pause
+expect 4 'run mute is not live (ended after step 2, none of it saved)' ctl mute pause
 
 # ---- ls tells the towers that the last command left
 printf '@3 towers 5\n@3 stop\n' >session

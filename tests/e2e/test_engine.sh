@@ -97,7 +97,7 @@ cd /
 "$TOWERSCOPE" attach one 2>"$TEST_TMP/err" </dev/null
 [ $? = 4 ] && grep -q 'replay' "$TEST_TMP/err" || fail "attach to a crashed run: $(cat "$TEST_TMP/err")"
 ctl one pause 2>"$TEST_TMP/err"
-[ $? = 4 ] && grep -q 'is not live (crashed after step [0-9]*)' "$TEST_TMP/err" && grep -q -- --resume "$TEST_TMP/err" ||
+[ $? = 4 ] && grep -q 'is not live (crashed after step [0-9]*\(, saved up to step [0-9]*\)*)' "$TEST_TMP/err" && grep -q -- --resume "$TEST_TMP/err" ||
     fail "ctl to a crashed run: $(cat "$TEST_TMP/err")"
 cd "$TEST_TMP"
 [ "$(run one --resume 2>err)" = one ] || fail "resume after a crash"

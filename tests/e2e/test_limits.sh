@@ -72,12 +72,39 @@ if unshare -Urm true 2>/dev/null; then
         begin ends --steps 100000000
         await -p $pid grep -q "step 10, " out || exit 93
         kill -TERM $pid
-        await -p $pid grep -q "the run ends, but step [0-9]* can.t be saved: " err || exit 92
+        await -p $pid grep -q "the run ends, but step [0-9].* can.t be saved: " err || exit 92
         kill -TERM $pid
         wait $pid
         [ $? = 1 ] && grep -q "^towerscope: step [0-9]* is not saved: .*; no step before it is saved$" err || exit 91
-        # a start that fails at its very end leaves nothing behind: here there may be no sixth file
+        # one in the background that is told to end waits, too, until it is told again
         rm -r disk/ends
+        back() {
+            "$TOWERSCOPE" run back --detach --runs disk --data generated --model softmax --lr 0.01 --eval-every 0 \
+                --record-every 1000 --checkpoint-every 0 --steps 100000000 >out 2>err || exit 87
+            pid=$(cat disk/back/lock)
+            trap "kill -9 $pid 2>/dev/null" EXIT
+            await -p $pid grep -q "\"event\":\"step\"" disk/back/events.jsonl || exit 86
+            kill -TERM $pid
+            await -p $pid grep -q "the run ends, but step [0-9].* can.t be saved: .*another signal, the end of 600 seconds" disk/back/engine.log || exit 85
+        }
+        gone() { "$TOWERSCOPE" ls --runs disk 2>/dev/null | grep -q "^back  *ended"; }
+        back
+        kill -TERM $pid
+        await gone || exit 84
+        "$TOWERSCOPE" ls --runs disk >out 2>err
+        grep -qE "^back +ended +[1-9][0-9]* +2 +[0-9.]+ +- " out || exit 83
+        "$TOWERSCOPE" attach back --runs disk >out 2>err && exit 82
+        grep -q "ended after step [0-9]*, none of it saved" err || exit 81
+        rm -r disk/back
+        back
+        mount -o remount,size=4m disk || exit 80
+        "$TOWERSCOPE" ctl back save --runs disk >saved 2>&1
+        await gone || exit 79
+        "$TOWERSCOPE" ls --runs disk >out 2>err
+        awk "/^back +ended / { good = \$3 == \$6 } END { exit !good }" out || exit 78
+        trap - EXIT
+        # a start that fails at its very end leaves nothing behind: here there may be no sixth file
+        rm -r disk/back
         mount -o remount,nr_inodes=6 disk || exit 90
         "$TOWERSCOPE" run none --detach --runs disk --data generated --model softmax >out 2>err && exit 89
         grep -q "engine.log: No space" err && [ -z "$(ls -A disk)" ] || exit 88' </dev/null
