@@ -170,7 +170,7 @@ $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(TEST_OBJ) $(SUPPORT_OBJ) $(LIB) $(TEST_LDLIBS) $(LDLIBS)
 # one test turns the pages of lessons, which belong to a command
-LESSON_OBJ := $(addprefix $(B)/,cli/lesson_feed.o cli/lesson_run.o cli/lesson_figures.o cli/session.o cli/resume.o gen/lessons.o)
+LESSON_OBJ := $(addprefix $(B)/,cli/lesson_feed.o cli/lesson_run.o cli/lesson_figures.o gen/lessons.o)
 $(B)/tests/cli/test_lesson_pages: TEST_OBJ = $(LESSON_OBJ)
 $(B)/tests/cli/test_lesson_pages: $(LESSON_OBJ)
 # some targets read what belongs to a command, show a run that is made up, or compare events
