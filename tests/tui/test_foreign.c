@@ -148,32 +148,40 @@ static void the_fullest_header_is_drawn(void **unused) {
     state_free(state);
 }
 
-/* 2^32 classes: their square is 0 in 64 bits, as is their number in 32. */
-static void a_matrix_without_end_is_none(void **unused) {
-    (void)unused;
-    static const char line[] =
-        "{\"event\":\"eval\",\"seq\":1,\"step\":1,\"precision\":0.5,\"classes\":4294967296,"
-        "\"confusion\":[1,2,3,4]}\n";
+/* The screen of images with the matrix of confusions that these events tell, as text; to be freed. */
+static char *matrix_screen(const char *const *lines, int count, int cols) {
     struct run_state *state = state_new();
     struct arena arena = {0};
     struct event event;
     assert_non_null(state);
-    assert_int_equal(event_decode(line, sizeof line - 1, &arena, &event), STATUS_OK);
-    assert_int_equal(state_apply(state, &event), STATUS_OK);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(event_decode(lines[i], strlen(lines[i]), &arena, &event), STATUS_OK);
+        assert_int_equal(state_apply(state, &event), STATUS_OK);
+    }
     struct app *app = new_app(true);
-    struct canvas *canvas = canvas_new(24, 80);
+    struct canvas *canvas = canvas_new(24, cols);
     assert_non_null(canvas);
     (void)app_key(app, '5', state, 10);
     (void)app_key(app, 'm', state, 10);
     (void)app_draw(app, canvas, state, 1, 10);
     char *text = screen_text(canvas);
     assert_non_null(text);
-    assert_non_null(strstr(text, "no confusion matrix"));
-    free(text);
     canvas_free(canvas);
     app_free(app);
     state_free(state);
     arena_free(&arena);
+    return text;
+}
+
+/* 2^32 classes: their square is 0 in 64 bits, as is their number in 32. */
+static void a_matrix_without_end_is_none(void **unused) {
+    (void)unused;
+    static const char *const lines[] = {
+        "{\"event\":\"eval\",\"seq\":1,\"step\":1,\"precision\":0.5,\"classes\":4294967296,"
+        "\"confusion\":[1,2,3,4]}\n"};
+    char *text = matrix_screen(lines, 1, 80);
+    assert_non_null(strstr(text, "no confusion matrix"));
+    free(text);
 }
 
 /* Names of three bytes a character: the longest that are kept end between two of them. */
@@ -187,32 +195,13 @@ static void a_long_name_is_cut_between_characters(void **unused) {
         "\"batch\":4,\"towers\":1}\n",
         "{\"event\":\"eval\",\"seq\":2,\"step\":1,\"precision\":0.5,\"classes\":2,\"confusion\":[1,2,3,4]}\n",
     };
-    struct run_state *state = state_new();
-    struct arena arena = {0};
-    struct event event;
-    assert_non_null(state);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(event_decode(lines[i], strlen(lines[i]), &arena, &event), STATUS_OK);
-        assert_int_equal(state_apply(state, &event), STATUS_OK);
-    }
-    struct app *app = new_app(true);
-    struct canvas *canvas = canvas_new(24, 120);
-    assert_non_null(canvas);
-    (void)app_key(app, '5', state, 10);
-    (void)app_key(app, 'm', state, 10);
-    (void)app_draw(app, canvas, state, 1, 10);
-    char *text = screen_text(canvas);
-    assert_non_null(text);
+    char *text = matrix_screen(lines, 2, 120);
     assert_non_null(strstr(text, "\u72ac\u72ac"));
     const char *at = text;
     int32_t character;
     while ((character = text_next(&at)) != 0)
         assert_true(character > 0 && character != 0xfffd);
     free(text);
-    canvas_free(canvas);
-    app_free(app);
-    state_free(state);
-    arena_free(&arena);
 }
 
 int main(void) {
