@@ -18,7 +18,7 @@ struct ctl {
     const char *run, *runs;
     char text[1024]; /* the command */
     int64_t at;
-    double timeout;
+    double timeout, end; /* seconds without a word on the command; when they are over */
     struct command command;
     struct client *client;
     char id[40];
@@ -35,7 +35,9 @@ static int print_help(void) {
         printf("  %-40s %s\n", usage, sentence);
     printf("\noptions:\n"
            "  --at STEP                                after this step, not at once\n"
-           "  --timeout S                              seconds to wait for the answer (30)\n"
+           "  --timeout S                              seconds to wait for the answer (30), anew each time "
+           "that it\n"
+           "                                           tells how far the command is\n"
            "  --runs DIR                               folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n"
            "\nsave, stop, pause, resume and status work on an engine of another version, too.\n");
     return EXIT_DONE;
@@ -46,6 +48,8 @@ static int print_help(void) {
 static enum status read_option(struct ctl *ctl, const char *name, const char *value) {
     if (!value)
         return status_fail(STATUS_BAD_INPUT, "%s needs a value", name);
+    if (!*value)
+        return status_fail(STATUS_BAD_INPUT, "%s is empty", name);
     if (!strcmp(name, "--runs")) {
         ctl->runs = value;
         return STATUS_OK;
@@ -96,10 +100,12 @@ static void take_answer(struct ctl *ctl, const struct event_command *answer) {
     if (!answer->id || strcmp(answer->id, ctl->id) != 0 || !answer->status)
         return;
     if (!strcmp(answer->status, "pending")) {
-        if (answer->reason)
+        if (answer->reason) { /* how far it is: who tells that is at work on it */
             print(stderr, "towerscope: not yet: ", answer->reason);
-        else if (ctl->at != WIRE_UNKNOWN_INT)
+            ctl->end = clock_seconds() + ctl->timeout;
+        } else if (ctl->at != WIRE_UNKNOWN_INT) {
             fprintf(stderr, "towerscope: waits for step %lld\n", (long long)ctl->at);
+        }
     } else if (!strcmp(answer->status, "refused")) {
         print(stderr, "towerscope: refused: ", answer->reason);
         ctl->code = EXIT_REFUSED;
@@ -143,7 +149,7 @@ static enum status wait_for_answer(struct ctl *ctl) {
     struct arena arena = {0};
     struct event event;
     enum status status = STATUS_OK;
-    double end = clock_seconds() + ctl->timeout;
+    ctl->end = clock_seconds() + ctl->timeout;
     while (status == STATUS_OK && ctl->code < 0) {
         while (ctl->code < 0 && client_next(ctl->client, &arena, &event) == STATUS_OK) {
             if (event.kind == EVENT_COMMAND)
@@ -154,7 +160,7 @@ static enum status wait_for_answer(struct ctl *ctl) {
             status = send_when_ready(ctl);
         if (ctl->code < 0 && status == STATUS_OK)
             status = is_it_gone(ctl);
-        double left = end - clock_seconds();
+        double left = ctl->end - clock_seconds();
         if (ctl->code >= 0 || status != STATUS_OK)
             break;
         if (left <= 0) {

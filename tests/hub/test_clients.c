@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -94,6 +95,54 @@ static void commands_reach_the_trainer_and_are_answered(void **context) {
     assert_false(hub_take(h.hub, INT64_MAX, &command));
     client_close(ctl.client);
     client_close(w.client);
+}
+
+/* Until there is something to read from fd. */
+static void await_bytes(int fd) {
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&polled, 1, (int)(1000 * WATCH_SECONDS)), 1);
+}
+
+static void say_of(const struct command *command, const char *status, const char *reason) {
+    struct event event = event_new(EVENT_COMMAND);
+    event.command.id = command->id;
+    event.command.text = command->text;
+    event.command.status = status;
+    event.command.reason = reason;
+    hub_emit(h.hub, &event, strcmp(status, "pending") != 0);
+}
+
+/* Its time is over while it stands; what it then hears of its command gives it as much again. */
+static void ctl_waits_while_it_is_told_how_far_its_command_is(void **context) {
+    (void)context;
+    int said[2], code;
+    struct command command;
+    char words[400];
+    assert_int_equal(pipe(said), 0);
+    pid_t ctl = fork();
+    if (ctl == 0) {
+        dup2(said[1], STDERR_FILENO);
+        execl(getenv("TOWERSCOPE"), "towerscope", "ctl", h.run.folder, "towers", "9", "--timeout", "3",
+              (char *)NULL);
+        _exit(127);
+    }
+    close(said[1]);
+    await_bytes(hub_command_fd(h.hub));
+    assert_true(hub_take(h.hub, 0, &command) && command.kind == COMMAND_TOWERS);
+    assert_int_equal(kill(ctl, SIGSTOP), 0);
+    double end = clock_seconds() + 3;
+    say_of(&command, "pending", "5 of 9 towers");
+    while (clock_seconds() < end)
+        poll(NULL, 0, 50);
+    assert_int_equal(kill(ctl, SIGCONT), 0);
+    await_bytes(said[0]);
+    say_of(&command, "applied", "at last");
+    assert_int_equal(waitpid(ctl, &code, 0), ctl);
+    ssize_t length = read(said[0], words, sizeof words - 1);
+    words[length < 0 ? 0 : length] = 0;
+    close(said[0]);
+    assert_string_equal(words, "towerscope: not yet: 5 of 9 towers\n");
+    assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
 }
 
 static void one_console_holds_control(void **context) {
@@ -352,6 +401,7 @@ static void a_client_says_what_to_do_about_another_version(void **context) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(commands_reach_the_trainer_and_are_answered),
+        TEST(ctl_waits_while_it_is_told_how_far_its_command_is),
         TEST(one_console_holds_control),
         TEST(control_comes_without_an_answer),
         TEST(bad_clients_do_no_harm),
