@@ -68,7 +68,8 @@ void record_reader_close(struct record_reader *reader);
  * read are skipped and counted. An event of an unknown kind is given with kind EVENT_NONE. */
 enum status record_next(struct record_reader *reader, int64_t until, struct arena *arena, struct event *out);
 
-/* The next line itself, newline included; good until the next call. */
+/* The next line itself, newline included, a byte order mark at the head of the file left out; good until the
+ * next call. */
 enum status record_next_line(struct record_reader *reader, int64_t until, const char **line, size_t *length);
 
 int64_t record_reader_offset(const struct record_reader *reader);  /* where the next line begins */

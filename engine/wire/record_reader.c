@@ -114,6 +114,15 @@ static void take(struct record_reader *reader, size_t bytes) {
     reader->offset += (int64_t)bytes;
 }
 
+/* Bytes of a byte order mark before the line that comes next: only the first has one, when some editor or
+ * copy put it there. */
+static size_t mark_bytes(const struct record_reader *reader, size_t bytes) {
+    static const char mark[] = {'\xEF', '\xBB', '\xBF'};
+    bool marked = reader->offset == 0 && bytes >= sizeof mark &&
+                  !memcmp(reader->buffer + reader->start, mark, sizeof mark);
+    return marked ? sizeof mark : 0;
+}
+
 enum status record_next_line(struct record_reader *reader, int64_t until, const char **line, size_t *length) {
     size_t searched = 0;
     for (;;) {
@@ -134,7 +143,7 @@ enum status record_next_line(struct record_reader *reader, int64_t until, const 
             STATUS_TRY(fill(reader));
             continue;
         }
-        size_t bytes = (size_t)(newline - begin) + 1;
+        size_t bytes = (size_t)(newline - begin) + 1, mark = mark_bytes(reader, bytes);
         if (until >= 0 && reader->offset + (int64_t)bytes > until)
             return STATUS_BUSY;
         take(reader, bytes);
@@ -144,8 +153,8 @@ enum status record_next_line(struct record_reader *reader, int64_t until, const 
             reader->skipping = false;
             continue;
         }
-        *line = begin;
-        *length = bytes;
+        *line = begin + mark;
+        *length = bytes - mark;
         return STATUS_OK;
     }
 }

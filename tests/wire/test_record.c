@@ -300,6 +300,20 @@ static void what_is_no_record_is_refused(void **context) {
 }
 
 /* A terabyte that was never written, within the record and at its end: nobody reads through it. */
+/* Some editors and copies put it there. */
+static void a_byte_order_mark_is_no_part_of_the_first_line(void **context) {
+    (void)context;
+    append_bytes("\xEF\xBB\xBF{\"event\":\"note\",\"seq\":1}\n", 28);
+    append_bytes("\xEF\xBB\xBF{\"event\":\"note\",\"seq\":2}\n{\"event\":\"note\",\"seq\":3}\n", 53);
+    int64_t sum;
+    struct record_reader *reader = open_reader(0);
+    assert_int_equal(read_all(reader, -1, &sum), 2);
+    assert_int_equal(sum, 1 + 3);
+    assert_int_equal(record_reader_damaged(reader), 1);
+    assert_int_equal(record_reader_offset(reader), record_reader_size(reader));
+    record_reader_close(reader);
+}
+
 static void a_hole_is_stepped_over(void **context) {
     (void)context;
     const int64_t much = INT64_C(1) << 40;
@@ -345,6 +359,7 @@ int main(void) {
         TEST(what_does_not_fit_in_memory_is_counted),
         TEST(a_file_that_was_removed_is_made_again),
         TEST(what_is_no_record_is_refused),
+        TEST(a_byte_order_mark_is_no_part_of_the_first_line),
         TEST(a_hole_is_stepped_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
