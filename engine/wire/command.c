@@ -60,6 +60,13 @@ static void split(const char *text, struct words *words) {
 /* Printable, single spaces, no space at either end. */
 static enum status normalise(const char *text, char *out, size_t size) {
     char clean[1024];
+    for (const char *s = text, *at = s; *s; at = s)
+        if (text_next(&s) < 0)
+            return status_fail(
+                STATUS_BAD_INPUT,
+                "a command is UTF-8, and byte %d of this one, 0x%02X, is not: type it where the locale "
+                "is UTF-8, or put it through iconv",
+                (int)(at - text) + 1, (unsigned char)*at);
     if (strlen(text) >= sizeof clean || text_printable(clean, sizeof clean, text) >= sizeof clean - 1)
         return status_fail(STATUS_BAD_INPUT, "a command of more than %zu characters", size - 1);
     size_t length = 0;

@@ -60,8 +60,8 @@ struct command {
     char note[200];
 };
 
-/* Read a command from words. STATUS_BAD_INPUT with a sentence that names the nearest command or the range;
- * ranges are checked here, what depends on the run's state is checked by the engine. */
+/* Read a command from words, which are UTF-8. STATUS_BAD_INPUT with a sentence that names the nearest command
+ * or the range; ranges are checked here, what depends on the run's state is checked by the engine. */
 enum status command_parse(const char *text, struct command *out);
 
 /* One JSON line of a client. A missing id is made up as "". */

@@ -105,8 +105,10 @@ static void bad_commands_are_refused_with_the_reason(void **context) {
 
 static void control_bytes_never_get_through(void **context) {
     (void)context;
-    struct command command = parse("note \x1b[2J\x07 caf\xc3\xa9 \xff\xc2\x9b");
-    assert_string_equal(command.note, "?[2J? caf\xc3\xa9 ??");
+    struct command command = parse("note \x1b[2J\x07 caf\xc3\xa9 \xc2\x9b");
+    assert_string_equal(command.note, "?[2J? caf\xc3\xa9 ?");
+    refuse("note caf\xe9", "byte 9 of this one, 0xE9");
+    refuse("\xc3", "byte 1 of this one, 0xC3");
 }
 
 static void a_line_round_trips(void **context) {
