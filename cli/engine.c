@@ -219,12 +219,22 @@ static enum status enough_descriptors(void) {
                        (int)limit.rlim_cur, NEEDED);
 }
 
+/* A pipe that nobody writes would hold it up without a word. */
+static void tell_wait(void *context) {
+    struct engine *engine = context;
+    char text[1200];
+    snprintf(text, sizeof text, "waits for the commands of %s, until whoever writes them closes it",
+             engine->options.script);
+    if (engine->say)
+        engine->say(engine->context, text);
+}
+
 static enum status open_all(struct engine *engine) {
     STATUS_TRY(enough_descriptors());
     const struct settings *given = &engine->options.settings;
     const char *runs = *given->runs ? given->runs : settings_find("runs")->fallback;
     if (*engine->options.script)
-        STATUS_TRY(script_read(engine->options.script, &engine->script));
+        STATUS_TRY(script_read(engine->options.script, tell_wait, engine, &engine->script));
     STATUS_TRY(given->resume ? open_old(engine, runs) : open_new(engine, runs));
     if (trainer_finished(engine->session.trainer)) /* resumed, and there is nothing left to do */
         return STATUS_OK;
@@ -489,10 +499,10 @@ static enum status train(struct engine *engine) {
     }
 }
 
-/* The script's commands whose step did not come: each is told as refused, and the exit code is as it was. */
+/* The script's commands whose step did not come. */
 static void refuse_rest_of_script(struct engine *engine) {
     const struct command *command;
-    while ((command = script_take(&engine->script, INT64_MAX))) {
+    for (; (command = script_take(&engine->script, INT64_MAX)); engine->script_refused++) {
         char reason[80];
         snprintf(reason, sizeof reason, "the run ends after step %lld",
                  (long long)trainer_steps(engine->session.trainer));
@@ -527,6 +537,20 @@ static void explain(const struct engine *engine, enum status status, struct engi
     }
 }
 
+int engine_nothing_left(struct engine *engine) {
+    int64_t steps = trainer_steps(engine->session.trainer);
+    char words[400];
+    printf("%s is done: its %lld steps are behind it and nothing was written; --steps N with a larger N goes "
+           "on\n",
+           engine->folder.path, (long long)steps);
+    fflush(stdout);
+    (void)script_skip(&engine->script, steps + 1, words, sizeof words);
+    if (script_skip(&engine->script, INT64_MAX, words, sizeof words) == 0)
+        return EXIT_DONE;
+    return cli_fail(status_fail(STATUS_REFUSED, "%s: refused, as the run ended after step %lld: %s",
+                                engine->options.script, (long long)steps, words));
+}
+
 void engine_run(struct engine *engine, struct engine_end *end) {
     struct command command;
     enum status status = train(engine);
@@ -537,9 +561,9 @@ void engine_run(struct engine *engine, struct engine_end *end) {
     explain(engine, status, end);
     if (status == STATUS_OK && strcmp(end->reason, "done") != 0)
         save_last(engine);
+    refuse_rest_of_script(engine);
     if (end->code == EXIT_DONE && engine->script_refused > 0)
         end->code = EXIT_REFUSED;
-    refuse_rest_of_script(engine);
     hub_end_commands(engine->hub);
     while (hub_take(engine->hub, INT64_MAX, &command))
         answer(engine, &command, "refused", "the run is over");

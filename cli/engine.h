@@ -56,9 +56,13 @@ struct engine_end {
  * a folder that was made now is taken away again; call engine_close all the same. */
 enum status engine_open(struct engine *engine);
 
+/* Say of a resumed run that it has nothing left to do, and which commands of the script are beyond its end.
+ * The exit code. */
+int engine_nothing_left(struct engine *engine);
+
 /* Train until the run is done, stopped, interrupted by a signal or failed; then save and say goodbye. A
- * command of the script that was refused makes the exit code EXIT_REFUSED when nothing worse happened; one
- * whose step was not reached is told. */
+ * command of the script that was refused, as one whose step was not reached, makes the exit code EXIT_REFUSED
+ * when nothing worse happened. */
 void engine_run(struct engine *engine, struct engine_end *end);
 
 void engine_close(struct engine *engine);

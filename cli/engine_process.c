@@ -70,12 +70,8 @@ static void tell_resumed(const struct engine *engine) {
 static int run(struct process *process) {
     struct engine *engine = &process->engine;
     struct engine_end end;
-    if (!engine->hub) {
-        printf("%s is done: its %lld steps are behind it and nothing was written; --steps N with a larger N "
-               "goes on\n",
-               engine->folder.path, (long long)trainer_steps(engine->session.trainer));
-        return EXIT_DONE;
-    }
+    if (!engine->hub)
+        return engine_nothing_left(engine);
     tell_resumed(engine);
     enum status status = go_live(process);
     engine->unwanted = status != STATUS_OK;

@@ -68,10 +68,10 @@ static enum status read_lines(const char *path, char *text, struct script *scrip
     return STATUS_OK;
 }
 
-enum status script_read(const char *path, struct script *out) {
+enum status script_read(const char *path, void (*waits)(void *context), void *context, struct script *out) {
     *out = (struct script){0};
     char *text;
-    STATUS_TRY(inifile_load_any(path, &text));
+    STATUS_TRY(inifile_load_any(path, waits, context, &text));
     enum status status = read_lines(path, text, out);
     free(text);
     if (status != STATUS_OK)

@@ -10,8 +10,9 @@ struct script {
     int next; /* the first that was not taken yet */
 };
 
-/* Read and check all of it. '#' begins a comment line. Errors: "FILE:LINE: ...". Free with script_free. */
-enum status script_read(const char *path, struct script *out);
+/* Read and check all of it. '#' begins a comment line. `waits` (NULL: nobody) is called once when nothing
+ * came from a pipe for a second. Errors: "FILE:LINE: ...". Free with script_free. */
+enum status script_read(const char *path, void (*waits)(void *context), void *context, struct script *out);
 void script_free(struct script *script);
 
 /* For a run that is resumed: leave out the commands before step `steps`. How many there are; into words[size]

@@ -49,12 +49,8 @@ static void print_help(void) {
 static int run(struct engine *engine, struct lines *lines) {
     struct engine_end end;
     const struct trainer *trainer = engine->session.trainer;
-    if (trainer_finished(trainer)) {
-        printf("%s is done: its %lld steps are behind it and nothing was written; --steps N with a larger N "
-               "goes on\n",
-               engine->folder.path, (long long)trainer_steps(trainer));
-        return EXIT_DONE;
-    }
+    if (trainer_finished(trainer))
+        return engine_nothing_left(engine);
     open_lines(engine, lines);
     session_describe(&engine->session, stdout);
     printf("run     %s\n", engine->folder.path);

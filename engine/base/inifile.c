@@ -191,13 +191,26 @@ enum status inifile_parse(const char *file, const char *text, struct inifile *ou
     return r.status;
 }
 
+/* Whom to tell that nothing comes. */
+struct waiting {
+    void (*waits)(void *context);
+    void *context;
+};
+
 /* All that can be read from fd, in growing memory; `first` bytes are expected. */
-static enum status read_all(int fd, const char *path, size_t first, char **text) {
+static enum status read_all(int fd, const char *path, size_t first, struct waiting waiting, char **text) {
+    enum { TOLD_AFTER_MS = 1000 };
     size_t have = 0, room = first + 1; /* one byte more shows the end */
     *text = malloc(room + 1);
     while (*text) {
         struct pollfd polled = {.fd = fd, .events = POLLIN};
-        ssize_t got = poll(&polled, 1, -1) < 0 ? -1 : read(fd, *text + have, room - have);
+        int ready = poll(&polled, 1, waiting.waits ? TOLD_AFTER_MS : -1);
+        if (ready == 0) {
+            waiting.waits(waiting.context);
+            waiting.waits = NULL;
+            continue;
+        }
+        ssize_t got = ready < 0 ? -1 : read(fd, *text + have, room - have);
         if (got < 0 && errno == EAGAIN)
             continue;
         if (got < 0 && errno == EINTR)
@@ -224,7 +237,7 @@ static enum status read_all(int fd, const char *path, size_t first, char **text)
     return status_fail(STATUS_NO_MEMORY, "%s: no memory to read it", path);
 }
 
-static enum status load(const char *path, bool any, char **text) {
+static enum status load(const char *path, bool any, struct waiting waiting, char **text) {
     *text = NULL;
     int fd =
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block: poll() can be interrupted */
@@ -241,7 +254,7 @@ static enum status load(const char *path, bool any, char **text) {
         status = status_fail(STATUS_BAD_INPUT, "%s: %lld bytes: expected a text of at most %d", path,
                              (long long)about.st_size, INIFILE_BYTES_MAX);
     else
-        status = read_all(fd, path, (size_t)about.st_size, text);
+        status = read_all(fd, path, (size_t)about.st_size, waiting, text);
     close(fd);
     if (status != STATUS_OK) {
         free(*text);
@@ -251,11 +264,11 @@ static enum status load(const char *path, bool any, char **text) {
 }
 
 enum status inifile_load(const char *path, char **text) {
-    return load(path, false, text);
+    return load(path, false, (struct waiting){0}, text);
 }
 
-enum status inifile_load_any(const char *path, char **text) {
-    return load(path, true, text);
+enum status inifile_load_any(const char *path, void (*waits)(void *context), void *context, char **text) {
+    return load(path, true, (struct waiting){waits, context}, text);
 }
 
 void inifile_free(struct inifile *ini) {

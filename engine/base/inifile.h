@@ -42,8 +42,9 @@ enum status inifile_parse(const char *file, const char *text, struct inifile *ou
  * large, not a regular file, a NUL byte in it). */
 enum status inifile_load(const char *path, char **text);
 
-/* The same of anything that can be read, as a pipe: its end is waited for. STATUS_INTERRUPTED: a signal came. */
-enum status inifile_load_any(const char *path, char **text);
+/* The same of anything that can be read, as a pipe: its end is waited for. `waits` (NULL: nobody) is called
+ * once when nothing came for a second. STATUS_INTERRUPTED: a signal came. */
+enum status inifile_load_any(const char *path, void (*waits)(void *context), void *context, char **text);
 
 void inifile_free(struct inifile *ini);
 

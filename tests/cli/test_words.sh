@@ -121,8 +121,16 @@ grep -q 'restore' err || fail "not told which: $(cat out err)"
 grep -q '"text":"here"' runs/amiss/events.jsonl && tail -n 1 runs/amiss/events.jsonl | grep -q '"reason":"done"' ||
     fail "a refused command ends the script: $(cat out err)"
 printf '@2 note here\n@900 note never\n' >session
-expect 0 'the run ends after step 4' train unreached "${softmax[@]}" --steps 4 --script session
+expect 3 'the run ends after step 4' train unreached "${softmax[@]}" --steps 4 --script session
 grep -q '"text":"note never","status":"refused"' runs/unreached/events.jsonl || fail "not recorded: $(grep command runs/unreached/events.jsonl)"
+expect 3 'session: refused, as the run ended after step 4: @900 note never' train unreached --resume --script session
+printf '@4 note here\n' >session # all of it was given when the run was trained
+expect 0 'is done' train unreached --resume --script session
+mkfifo pipe
+train waiting --steps 4 --script pipe >out 2>err &
+await -p $! grep -q 'waits for the commands of pipe' err
+echo '@3 note late' >pipe
+wait $! && grep -q 'note: late' out || fail "a pipe that is late: $(cat out err)"
 
 # ---- a run without a checkpoint
 printf '@2 stop --discard\n' >session

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct script script;
     fuzz_clear();
     fuzz_put("script", data, size);
-    enum status status = script_read(fuzz_path("script"), &script);
+    enum status status = script_read(fuzz_path("script"), NULL, NULL, &script);
     if (status != STATUS_OK)
         return *status_text() ? 0 : (abort(), 0);
     int64_t at = 0;
