@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/wire/codec.h"
@@ -90,11 +91,10 @@ static enum status check_name(const struct resume *resume) {
     long long step;
     if (!slash || sscanf(slash + 1, "step-%lld", &step) != 1 || step == resume->about.step)
         return STATUS_OK;
-    return status_fail(
-        STATUS_BAD_INPUT,
-        "%s: by its name it is of step %lld, but it holds step %lld (renamed, or copied "
-        "over another?)",
-        resume->checkpoint, step, (long long)resume->about.step);
+    return status_fail(STATUS_BAD_INPUT,
+                       "%s: by its name it is of step %lld, but it holds step %lld (renamed, or copied "
+                       "over another?)",
+                       resume->checkpoint, step, (long long)resume->about.step);
 }
 
 /* What stays the same as long as a run lasts: a file that says otherwise was put here from another one. */
@@ -110,7 +110,38 @@ static enum status check_run(const struct resume *resume) {
     return STATUS_OK;
 }
 
-static enum status with_checkpoint(const struct run_folder *folder, struct resume *out) {
+static bool is_newer(const struct stat *a, const struct stat *b) {
+    return a->st_mtim.tv_sec != b->st_mtim.tv_sec ? a->st_mtim.tv_sec > b->st_mtim.tv_sec
+                                                  : a->st_mtim.tv_nsec > b->st_mtim.tv_nsec;
+}
+
+/* Whoever writes into config.ini of a run that ended is told that it is not what a run goes on with, before
+ * it is written anew. One that is older than the checkpoint may differ from it by `towers` and `set` alone.
+ */
+static void note_edited(const struct run_folder *folder, const struct settings *given, struct resume *out) {
+    char path[PATH_MAX + 16], changes[1024];
+    struct stat config, saved;
+    struct settings file, both = out->settings;
+    snprintf(path, sizeof path, "%s/config.ini", folder->path);
+    settings_clear(&file);
+    if (stat(path, &config) != 0 || stat(out->checkpoint, &saved) != 0 || !is_newer(&config, &saved))
+        return;
+    if (settings_read(&file, path) != STATUS_OK) {
+        resume_note(out, "%s; the run goes on with the settings of its checkpoint", status_text());
+        return;
+    }
+    file.given &= ~given->given;
+    settings_overlay(&both, &file);
+    if (settings_changes(&out->settings, &both, changes, sizeof changes) > 0)
+        resume_note(
+            out,
+            "config.ini was changed since, but a run goes on with the settings of its checkpoint: give as "
+            "options what it changes (%s)",
+            changes);
+}
+
+static enum status with_checkpoint(const struct run_folder *folder, const struct settings *given,
+                                   struct resume *out) {
     if (out->begin_again)
         return status_fail(
             STATUS_REFUSED,
@@ -129,6 +160,7 @@ static enum status with_checkpoint(const struct run_folder *folder, struct resum
     STATUS_TRY(status);
     out->settings = out->about.settings;
     out->has_config = true;
+    note_edited(folder, given, out);
     int64_t saved = out->record.saved;
     if (saved > out->about.step)
         resume_note(
@@ -147,7 +179,7 @@ enum status resume_find(const struct run_folder *folder, const struct settings *
     if (status == STATUS_NOT_FOUND)
         STATUS_TRY(without_checkpoint(folder, checkpoints, out));
     else if (status == STATUS_OK)
-        STATUS_TRY(with_checkpoint(folder, out));
+        STATUS_TRY(with_checkpoint(folder, given, out));
     else
         return status;
     settings_overlay(&out->settings, given);

@@ -112,6 +112,19 @@ if unshare -Urm true 2>/dev/null; then
     [ $rc = 0 ] || fail "no room: $rc: $(cat out err)"
 fi
 
+# ---- config.ini edited between a stop and a resume: it is said how a setting is changed
+train edited --steps 3 || fail "a run to edit: $(cat err)"
+sed -i 's/^towers = .*/towers = 3/; s/^lr = .*/lr = 0.25/' runs/edited/config.ini
+train edited --resume --steps 4 --lr 0.125 || fail "after an edit: $(cat err)"
+grep -q 'config.ini was changed since, .* options what it changes (towers from 2 to 3)$' err &&
+    grep -qx 'towers = 2' runs/edited/config.ini || fail "an edit is not told: $(cat err)"
+echo '[' >>runs/edited/config.ini
+train edited --resume --steps 5 && grep -q 'config.ini:.*the run goes on with the settings of its checkpoint' err ||
+    fail "an edit that can't be read: $(cat err)"
+printf '@6 towers 4\n' >script
+train edited --resume --steps 7 --script script && train edited --resume --steps 8 && [ ! -s err ] ||
+    fail "what was not edited is told: $(cat err)"
+
 # ---- a script on a resumed run: what lies behind it is left out, and said once
 printf '@1 note early\n@3 set lr 0.02\n@7 note late\n' >script
 train scripted --steps 5 --script script
