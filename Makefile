@@ -267,6 +267,7 @@ protocol: all
 install: all
 	$(Q)install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/towerscope
 	$(if $(CUDA_PLUGIN),$(Q)install -D -m 755 $(CUDA_PLUGIN) $(DESTDIR)$(PREFIX)/lib/towerscope/backend_cuda.so)
+	@echo 'installed $(DESTDIR)$(PREFIX)/bin/towerscope$(if $(CUDA_PLUGIN), and $(DESTDIR)$(PREFIX)/lib/towerscope/backend_cuda.so): the command is towerscope, where $(PREFIX)/bin is on your PATH'
 
 uninstall:
 	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/towerscope $(DESTDIR)$(PREFIX)/lib/towerscope/backend_cuda.so

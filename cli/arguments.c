@@ -49,6 +49,8 @@ static enum status set_value(const struct argument *option, const char *text) {
     int64_t integer;
     double real;
     if (option->text) {
+        if (!*text)
+            return status_fail(STATUS_BAD_INPUT, "%s is empty; it wants %s", option->name, option->value);
         *option->text = text;
     } else if (option->integer) {
         if (!text_integer(text, &integer) || (double)integer < option->low || (double)integer > option->high)

@@ -38,8 +38,7 @@ static bool read_list(const char *text, struct bench_list *out) {
     if ((size_t)snprintf(copy, sizeof copy, "%s", text) >= sizeof copy)
         return false;
     out->count = 0;
-    char *rest;
-    for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+    for (char *rest = copy, *word; (word = strsep(&rest, ","));)
         if (out->count == BENCH_LIST || !read_int(word, 1, 1024, &out->values[out->count++]))
             return false;
     return out->count > 0;
@@ -66,10 +65,10 @@ static bool take(int option, const char *word, struct bench_options *o) {
         return read_list(word, &o->towers);
     case 'i':
         o->isa = word;
-        return true;
+        return *word != 0;
     case 'p':
         o->python = word;
-        return true;
+        return *word != 0;
     default:
         o->torch = word;
         return true;

@@ -44,9 +44,11 @@ void console_help(FILE *to) {
 
 enum status console_option(struct app_options *options, int argc, char **argv, int *i, bool *taken) {
     struct preferences *preferences = &options->preferences;
-    const char *name = argv[*i];
     for (int k = 0; k < OPTIONS; k++) {
-        if (strcmp(name, options_table[k].name))
+        const char *name = options_table[k].name;
+        size_t length = strlen(name);
+        const char *after = argv[*i] + length;
+        if (strncmp(argv[*i], name, length) || (*after && (*after != '=' || !options_table[k].value)))
             continue;
         *taken = true;
         if (!options_table[k].value) {
@@ -54,6 +56,8 @@ enum status console_option(struct app_options *options, int argc, char **argv, i
                 return preferences_set(preferences, name, "glyphs", "ascii");
             return preferences_set(preferences, name, "synchronized", "off");
         }
+        if (*after)
+            return preferences_set(preferences, name, name + 2, after + 1);
         if (*i + 1 >= argc)
             return status_fail(STATUS_BAD_INPUT, "%s wants a value: %s", name, options_table[k].value);
         return preferences_set(preferences, name, name + 2, argv[++*i]);

@@ -94,6 +94,10 @@ static int data_make(int argc, char **argv) {
     int rc = data_arguments(argc, argv, &part, &folder);
     if (rc >= 0)
         return rc;
+    if (!*folder || !strcmp(folder, "-")) {
+        cli_fail(status_fail(STATUS_BAD_INPUT, "data make wants the path of a folder, found \"%s\"", folder));
+        return EXIT_USAGE;
+    }
     struct dataset_options wanted = {
         .seed = (uint64_t)seed, .generated_train = images, .generated_test = images / 5};
     struct dataset *data;

@@ -47,8 +47,16 @@ static enum status read_line(int argc, char **argv, struct run_line *line) {
     return STATUS_OK;
 }
 
-/* Refused before an engine is started: a run that nobody can see is not what was asked for. */
-static enum status check_terminal(const struct run_line *line) {
+/* Refused before an engine is started: a run that nobody can see is not what was asked for, nor one without
+ * the commands that nobody reads. */
+static enum status check_streams(const struct run_line *line, const struct run_options *options) {
+    static const char *const ours[] = {"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (!strcmp(options->script, ours[i]))
+            return status_fail(
+                STATUS_BAD_INPUT,
+                "--script %s: a run in a process of its own has no standard input; give a file",
+                options->script);
     if (line->detach || (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))
         return STATUS_OK;
     return status_fail(STATUS_UNSUPPORTED,
@@ -137,7 +145,7 @@ int command_run(int argc, char **argv) {
         if (*options.note)
             fprintf(stderr, "towerscope: %s\n", options.note);
         line.console.run = options.name;
-        status = check_terminal(&line);
+        status = check_streams(&line, &options);
         code = status == STATUS_OK ? start(&line) : cli_fail(status);
     }
     free(line.engine);

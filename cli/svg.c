@@ -266,6 +266,10 @@ static void write_svg(FILE *out, const struct preferences *preferences, const st
 
 static enum status write_file(const struct svg_options *options, const struct preferences *preferences,
                               const struct canvas *canvas) {
+    if (!strcmp(options->file, "-")) {
+        write_svg(stdout, preferences, canvas);
+        return STATUS_OK; /* main() sees whether all of it was written */
+    }
     FILE *out = fopen(options->file, "we");
     if (!out)
         return status_fail(STATUS_IO, "%s can't be written: %s", options->file, strerror(errno));

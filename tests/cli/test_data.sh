@@ -72,7 +72,7 @@ fi
 for part in '' check make show order; do
     "$TOWERSCOPE" data $part --help | grep -q '^usage:' || fail "data $part --help"
 done
-for wrong in '' 'look' 'check' 'check a b' 'check --deep a' 'make' 'make d --images' 'make d --images x' 'make d --images 4' \
+for wrong in '' 'look' 'check' 'check a b' 'check --deep a' 'make' 'make -' 'make d --images' 'make d --images x' 'make d --images 4' \
     'make d --seed=-1' 'show generated --count 0' 'order set --towers 65'; do
     "$TOWERSCOPE" data $wrong >out 2>err
     rc=$?

@@ -20,6 +20,8 @@ done
 [ ! -e none.svg ] || fail "a picture of no record was written"
 one_line 2 '--svg wants a file' runs/good --svg
 one_line 2 '--svg wants a file' --svg
+one_line 2 '--svg is empty' runs/good --svg ''
+"$TOWERSCOPE" replay runs/good --svg - --at=10 --theme=dark | cmp good.svg - && [ ! -e - ] || fail 'a picture to standard output'
 one_line 2 '--at wants a step' runs/good --at
 one_line 2 'found "ten"' runs/good --at ten
 one_line 2 'found "7"' runs/good --size 7 --svg none.svg

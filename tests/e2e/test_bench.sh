@@ -52,7 +52,7 @@ wait $bench
 grep -q 'interrupted' errors || fail "not said that it was interrupted"
 [ -z "$(ls -A temporary)" ] || fail "left behind: $(ls -A temporary)"
 
-for wrong in "--rounds 0" "--towers 1,x" "--seconds -1" "--threads" "--nothing" "more"; do
+for wrong in "--rounds 0" "--towers 1,x" "--towers 1,,3" "--threads 1," "--seconds -1" "--threads" "--nothing" "more"; do
     "$TOWERSCOPE" bench $wrong >/dev/null 2>errors
     [ $? = 2 ] || fail "bench $wrong: expected exit 2"
     [ -s errors ] || fail "bench $wrong: nothing said"

@@ -23,7 +23,7 @@ name=$(run --steps 3) && [ -d "runs/$name" ] || fail "a name is made up: $name"
 await state_is "$name" ended
 
 # ---- what it refuses leaves nothing behind, and says why at once
-for bad in "--towers 0" "--data nowhere" "--model nowhere" "../escape" "--config none.ini" "-x"; do
+for bad in "--towers 0" "--data nowhere" "--model nowhere" "../escape" "--config none.ini" "--script /dev/stdin" "-x"; do
     ls runs >before
     run $bad >out 2>err && fail "run $bad: exit 0"
     [ -s err ] || fail "run $bad says nothing"
