@@ -16,20 +16,21 @@ struct edition {
     const char *name;
     const char *files[MOST_FILES]; /* the training files, then the test file */
     int training_files, label_bytes, classes, coarse_classes;
-    int official[2]; /* records of a training file and of the test file, as published */
-    const char *names_file, *archive;
+    int official[2];                /* records of a training file and of the test file, as published */
+    const char *names_file, *again; /* where the files come from, as an end of a sentence */
 };
 
-static const struct edition cifar10 = {"CIFAR-10",
-                                       {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-                                        "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"},
-                                       5,
-                                       1,
-                                       10,
-                                       0,
-                                       {10000, 10000},
-                                       "batches.meta.txt",
-                                       "cifar-10-binary.tar.gz"};
+static const struct edition cifar10 = {
+    "CIFAR-10",
+    {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin",
+     "test_batch.bin"},
+    5,
+    1,
+    10,
+    0,
+    {10000, 10000},
+    "batches.meta.txt",
+    "; get it again from cifar-10-binary.tar.gz, or by `towerscope data make`"};
 static const struct edition cifar100 = {"CIFAR-100",
                                         {"train.bin", "test.bin"},
                                         1,
@@ -38,7 +39,7 @@ static const struct edition cifar100 = {"CIFAR-100",
                                         20,
                                         {50000, 10000},
                                         "fine_label_names.txt",
-                                        "cifar-100-binary.tar.gz"};
+                                        "; get it again from cifar-100-binary.tar.gz"};
 
 struct part {
     char *path;
@@ -63,11 +64,11 @@ static enum status open_part(const char *folder, const struct edition *edition, 
     if (status == STATUS_NOT_FOUND) {
         char stem[32], near[NEAR_SIZE];
         snprintf(stem, sizeof stem, "%.*s", (int)strcspn(name, "."), name);
+        bool unready = *folder_unready(folder, stem, near);
         return status_fail(
-            STATUS_NOT_FOUND,
-            "%s holds no %s, which %s in binary form needs (%s, each one); get it again from %s%s", folder,
-            name, edition->name, edition == &cifar10 ? CIFAR10_NAMES : CIFAR100_NAMES, edition->archive,
-            folder_near(folder, stem, "", near));
+            STATUS_NOT_FOUND, "%s holds no %s, which %s in binary form needs (%s, each one)%s%s", folder,
+            name, edition->name, edition == &cifar10 ? CIFAR10_NAMES : CIFAR100_NAMES,
+            unready ? "" : edition->again, unready ? near : folder_near(folder, stem, "", near));
     }
     STATUS_TRY(status);
     STATUS_TRY(source_open(part->path, &part->source));
@@ -83,7 +84,9 @@ static enum status open_part(const char *folder, const struct edition *edition, 
         return status_fail(STATUS_BAD_INPUT, "%s is not %s in binary form%s", part->path, edition->name,
                            looks);
     if (source_compressed(part->source))
-        return status_fail(STATUS_BAD_INPUT, "%s is compressed (gz); unpack it first", part->path);
+        return status_fail(STATUS_BAD_INPUT,
+                           "%s is packed with gzip: name it %s.gz, and unpack it with gunzip", part->path,
+                           name);
     int64_t other = edition == &cifar10 ? IMAGE + 2 : IMAGE + 1;
     part->records = size / record;
     if (size % record != 0 && size % other == 0)

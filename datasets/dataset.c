@@ -70,7 +70,7 @@ static enum status nothing_here(const char *folder) {
         return STATUS_NOT_FOUND;
     }
     int entries = 0;
-    char seen[256] = "";
+    char seen[256] = "", unready[NEAR_SIZE];
     DIR *listing = opendir(folder);
     if (!listing)
         return source_system_failure("read", folder, errno);
@@ -87,9 +87,9 @@ static enum status nothing_here(const char *folder) {
                            "%s is an empty folder; tried " IDX_NAMES "; " CIFAR10_NAMES "; " CIFAR100_NAMES,
                            folder);
     return status_fail(STATUS_NOT_FOUND,
-                       "%s holds no data set that is known (it has %s%s); tried " IDX_NAMES "; " CIFAR10_NAMES
-                       "; " CIFAR100_NAMES,
-                       folder, seen, entries > 3 ? ", ..." : "");
+                       "%s holds no data set that is known (it has %s%s)%s; tried " IDX_NAMES
+                       "; " CIFAR10_NAMES "; " CIFAR100_NAMES,
+                       folder, seen, entries > 3 ? ", ..." : "", folder_unready(folder, "", unready));
 }
 
 /* A path that is a file: say what it is and what would be right. */

@@ -55,6 +55,31 @@ const char *folder_near(const char *folder, const char *word, const char *other,
     return out;
 }
 
+static bool ends_with(const char *name, const char *end) {
+    size_t length = strlen(name), size = strlen(end);
+    return length >= size && !strcasecmp(name + length - size, end);
+}
+
+const char *folder_unready(const char *folder, const char *stem, char out[NEAR_SIZE]) {
+    static const struct {
+        const char *end, *words;
+    } kinds[] = {
+        {".bin.part",
+         "what `towerscope data make` left when it was ended: remove the folder and make it again"},
+        {".bin.gz", "unpack it with gunzip"},
+        {".tar.gz", "unpack it with tar xf, and give the folder that comes of it"},
+    };
+    *out = 0;
+    DIR *listing = opendir(folder);
+    for (const struct dirent *entry; listing && !*out && (entry = readdir(listing));)
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            if (!strncmp(entry->d_name, stem, strlen(stem)) && ends_with(entry->d_name, kinds[i].end))
+                snprintf(out, NEAR_SIZE, "; there is %.90s: %s", entry->d_name, kinds[i].words);
+    if (listing)
+        closedir(listing);
+    return out;
+}
+
 enum status images_allocate(struct image_set *set, int64_t count, struct shape shape, const char *where) {
     char words[32];
     size_t bytes;
@@ -163,11 +188,6 @@ void note_add(struct dataset *data, const char *format, ...) {
         return;
     free(data->notes);
     data->notes = longer;
-}
-
-static bool ends_with(const char *name, const char *end) {
-    size_t length = strlen(name), size = strlen(end);
-    return length >= size && !strcasecmp(name + length - size, end);
 }
 
 /* Whether a file is by its name of the kind that is read here. Texts and the archive that all came in are

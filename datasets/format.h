@@ -11,8 +11,12 @@ enum status folder_find(const char *folder, const char *const *names, char **pat
 
 /* For the sentence about a file that is not there: an entry of `folder` whose name holds both words, in any
  * case, as "; there is ..."; "" when there is none. Returns out. */
-enum { NEAR_SIZE = 128 };
+enum { NEAR_SIZE = 256 };
 const char *folder_near(const char *folder, const char *word, const char *other, char out[NEAR_SIZE]);
+
+/* The same for an entry that can be made into such a file: one that begins with `stem` and is packed, or was
+ * left by a writer that was ended. */
+const char *folder_unready(const char *folder, const char *stem, char out[NEAR_SIZE]);
 
 /* folder/name, to be freed; NULL when there is no memory. */
 char *folder_path(const char *folder, const char *name);

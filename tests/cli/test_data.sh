@@ -54,7 +54,10 @@ wait $pid 2>/dev/null
 for file in killed/data_batch_?.bin; do
     [ "$(stat -c %s $file)" = $((4000 * 3073)) ] || fail "$file is a piece of a file"
 done
-"$TOWERSCOPE" data check killed >out 2>err || grep -q 'killed holds no [a-z_0-9]*.bin' err || fail "a set cut short: $(cat err)"
+"$TOWERSCOPE" data check killed >out 2>err || grep -q 'killed holds no [a-z_0-9]*.bin.*`towerscope data make`' err || fail "a set cut short: $(cat err)"
+rm killed/*
+: >killed/data_batch_1.bin.part
+"$TOWERSCOPE" data check killed 2>err || grep -q 'data_batch_1.bin.part: what `towerscope data make` left' err || fail "its first piece: $(cat err)"
 rm -r killed
 "$TOWERSCOPE" data show set --first 99999 >out 2>err
 [ $? = 4 ] && [ ! -s out ] && grep -q 'no such image: set has [0-9]* training images' err ||

@@ -150,6 +150,14 @@ copy ok/plain a2/xz; printf '\xfd7zXZ\0\0\4' >a2/xz/$IM; cat ok/plain/$IM >>a2/x
 refuse a2/xz $IM 'compressed with xz'
 copy ok/cifar10 a2/tab_and_less; poke a2/tab_and_less/data_batch_3.bin 0 '\x09<b' # a label and pixels, no web page
 accept a2/tab_and_less '1000 of 32x32x3'
+copy ok/cifar10 a2/cifar_gz; gzip a2/cifar_gz/*.bin
+refuse a2/cifar_gz '.bin.gz: unpack it with gunzip'
+gunzip a2/cifar_gz/data_batch_1.bin.gz
+refuse a2/cifar_gz data_batch_2.bin '.bin.gz: unpack it with gunzip'
+copy ok/cifar100 a2/gz_named_bin; gzip -nc ok/cifar100/test.bin >a2/gz_named_bin/test.bin
+refuse a2/gz_named_bin test.bin 'packed with gzip: name it test.bin.gz'
+mkdir a2/archive; tar czf a2/archive/cifar-10-binary.tar.gz ok/cifar100
+refuse a2/archive 'cifar-10-binary.tar.gz: unpack it with tar xf'
 copy ok/cifar10 a2/tar; tar cf a2/tar/data_batch_1.bin ok/plain/$IM
 refuse a2/tar data_batch_1.bin 'tar archive'
 
