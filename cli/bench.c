@@ -1,7 +1,7 @@
 /* towerscope bench: images per second by threads and towers, phases of a step, what a run does beside the
- * network's work, what threads and towers gain, layers against the processor's peak, and PyTorch beside it.
- * What is compared is measured in turns, so that what disturbs the machine disturbs all alike; what is
- * printed are medians, and for comparisons the median of the turns' ratios. */
+ * network's work, what threads and towers gain, layers against the processor's peak, and PyTorch and
+ * TensorFlow beside it. What is compared is measured in turns, so that what disturbs the machine disturbs all
+ * alike; what is printed are medians, and for comparisons the median of the turns' ratios. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ struct bench {
 static struct bench_others others(const struct bench_runners *r) {
     pid_t own[BENCH_RUNNERS];
     for (int i = 0; i < r->count; i++)
-        own[i] = r->runner[i].torch.process;
+        own[i] = r->runner[i].library.process;
     return bench_others_now(own, r->count);
 }
 
@@ -67,7 +67,7 @@ static enum status run(struct bench *b) {
     bench_print_others(taken);
     bench_print_steps(&b->runners);
     bench_print_runs(&b->runners);
-    bench_print_torch(&b->runners);
+    bench_print_libraries(&b->runners);
     bench_print_ratios(&b->ratios);
     bench_print_layers_words();
     for (int i = 0; i < layer_tables(b); i++)
@@ -84,7 +84,7 @@ int command_bench(int argc, char **argv) {
     if (code < 0) {
         signals_catch(false); /* an end that is asked for takes the folder of the records away, too */
         enum status status = run(b);
-        if (status != STATUS_OK && signals_asked()) /* PyTorch has heard it, too */
+        if (status != STATUS_OK && signals_asked()) /* the libraries have heard it, too */
             status = bench_progress_tell(&b->progress, 0, "");
         code = status == STATUS_OK ? EXIT_DONE : cli_fail(status);
         bench_runners_close(&b->runners);

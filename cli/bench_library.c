@@ -1,22 +1,52 @@
-#include "cli/bench_torch.h"
+#include "cli/bench_library.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char *bench_torch_name(enum bench_torch_setting setting) {
-    return setting == TORCH_BEST ? "S4" : "S2";
+static const struct {
+    const char *name, *brief, *words, *script, *package;
+    const char *options[3]; /* of the script, up to NULL */
+} settings[LIBRARY_SETTINGS] = {
+    [TORCH_ORDINARY] =
+        {"PyTorch", "S2", "channels first, torch's LRN", "torch_step.py", "Debian: python3-torch", {NULL}},
+    [TORCH_BEST] = {"PyTorch",
+                    "S4",
+                    "channels last, LRN as banded convolution",
+                    "torch_step.py",
+                    "Debian: python3-torch",
+                    {"--channels-last", "--banded", NULL}},
+    [TENSORFLOW_BEST] = {"TensorFlow",
+                         "TF",
+                         "tf.function, LRN as banded convolution",
+                         "tensorflow_step.py",
+                         "pip's tensorflow-cpu, and --tensorflow for its Python",
+                         {NULL}},
+};
+
+const char *bench_library_name(enum bench_library_setting setting) {
+    return settings[setting].name;
+}
+
+const char *bench_library_short(enum bench_library_setting setting) {
+    return settings[setting].brief;
+}
+
+const char *bench_library_words(enum bench_library_setting setting) {
+    return settings[setting].words;
 }
 
 /* Where Debian keeps OpenBLAS built on OpenMP; another BLAS is used when it is not installed. */
 #define OPENMP_BLAS "/usr/lib/x86_64-linux-gnu/openblas-openmp"
 
-static void set_environment(enum bench_torch_setting setting, int threads, const char *isa) {
+static void set_environment(enum bench_library_setting setting, int threads, const char *isa) {
     char text[16];
     snprintf(text, sizeof text, "%d", threads);
     setenv("OMP_NUM_THREADS", text, 1);
@@ -35,15 +65,14 @@ static void set_environment(enum bench_torch_setting setting, int threads, const
     setenv("OPENBLAS_CORETYPE", avx2 ? "Haswell" : "Nehalem", 1);
 }
 
-static void become(const char *python, const char *script, enum bench_torch_setting setting, int threads,
-                   int batch, const char *isa) {
-    char threads_text[16], batch_text[16];
-    snprintf(threads_text, sizeof threads_text, "%d", threads);
-    snprintf(batch_text, sizeof batch_text, "%d", batch);
-    set_environment(setting, threads, isa);
-    bool best = setting == TORCH_BEST;
-    execlp(python, python, script, "--threads", threads_text, "--batch", batch_text,
-           best ? "--channels-last" : (char *)NULL, "--banded", (char *)NULL);
+static void become(const struct bench_library_request *r, const char *script) {
+    char threads[16], batch[16];
+    snprintf(threads, sizeof threads, "%d", r->threads);
+    snprintf(batch, sizeof batch, "%d", r->batch);
+    set_environment(r->setting, r->threads, r->isa);
+    const char *const *options = settings[r->setting].options;
+    execlp(r->python, r->python, script, "--threads", threads, "--batch", batch, options[0], options[1],
+           (char *)NULL);
     _exit(127);
 }
 
@@ -65,9 +94,12 @@ static bool read_line(int from, char *line, size_t size) {
     return false;
 }
 
-enum status bench_torch_open(const char *python, const char *script, enum bench_torch_setting setting,
-                             int threads, int batch, const char *isa, struct bench_torch *out) {
-    *out = (struct bench_torch){0};
+enum status bench_library_open(const struct bench_library_request *r, struct bench_library *out) {
+    *out = (struct bench_library){0};
+    char script[PATH_MAX];
+    if ((size_t)snprintf(script, sizeof script, "%s/%s", r->scripts, settings[r->setting].script) >=
+        sizeof script)
+        return status_fail(STATUS_UNSUPPORTED, "--scripts: a path of over %d bytes", PATH_MAX);
     if (access(script, R_OK) != 0)
         return status_fail(STATUS_UNSUPPORTED, "%s: %s; run make bench in the source's folder", script,
                            strerror(errno));
@@ -85,37 +117,37 @@ enum status bench_torch_open(const char *python, const char *script, enum bench_
         if (dup2(to[0], STDIN_FILENO) < 0 || dup2(from[1], STDOUT_FILENO) < 0 ||
             dup2(null, STDERR_FILENO) < 0)
             _exit(127);
-        become(python, script, setting, threads, batch, isa);
+        become(r, script);
     }
     close(to[0]);
     close(from[1]);
-    *out = (struct bench_torch){.process = process, .to = to[1], .from = from[0]};
+    *out = (struct bench_library){.process = process, .to = to[1], .from = from[0]};
     char line[128];
     if (process < 0 || !read_line(out->from, line, sizeof line) ||
         sscanf(line, "ready %31s", out->version) != 1) {
-        bench_torch_close(out);
-        return status_fail(STATUS_UNSUPPORTED, "%s has no PyTorch that works (Debian: python3-torch)",
-                           python);
+        bench_library_close(out);
+        return status_fail(STATUS_UNSUPPORTED, "%s has no %s that works (%s)", r->python,
+                           settings[r->setting].name, settings[r->setting].package);
     }
     return STATUS_OK;
 }
 
-enum status bench_torch_run(struct bench_torch *torch, double seconds, double *rate) {
+enum status bench_library_run(struct bench_library *library, double seconds, double *rate) {
     char line[64];
     int length = snprintf(line, sizeof line, "%.3f\n", seconds);
-    if (write(torch->to, line, (size_t)length) != length || !read_line(torch->from, line, sizeof line) ||
+    if (write(library->to, line, (size_t)length) != length || !read_line(library->from, line, sizeof line) ||
         sscanf(line, "%lf", rate) != 1)
-        return status_fail(STATUS_IO, "PyTorch ended before its time");
+        return status_fail(STATUS_IO, "the library beside us ended before its time");
     return STATUS_OK;
 }
 
-void bench_torch_close(struct bench_torch *torch) {
-    if (torch->process <= 0)
+void bench_library_close(struct bench_library *library) {
+    if (library->process <= 0)
         return;
-    close(torch->to); /* the end of its input ends it */
-    close(torch->from);
-    kill(torch->process, SIGTERM);
-    while (waitpid(torch->process, NULL, 0) < 0 && errno == EINTR) {
+    close(library->to); /* the end of its input ends it */
+    close(library->from);
+    kill(library->process, SIGTERM);
+    while (waitpid(library->process, NULL, 0) < 0 && errno == EINTR) {
     }
-    *torch = (struct bench_torch){0};
+    *library = (struct bench_library){0};
 }

@@ -14,15 +14,16 @@ static const char help[] =
     " on this processor: images per second by threads and towers, the phases of a\n"
     "step, what a run does beside the network's work, how it gains by threads and towers, each layer against "
     "the\n"
-    "peak of multiplying and adding, and PyTorch where it is installed.\n\n"
-    "  --rounds N       of each measurement (default 5)\n"
-    "  --seconds X      that one takes (default 0.6)\n"
-    "  --batch N        images of a step (default 128)\n"
-    "  --threads LIST   as 1,2 (default: 1 and all)\n"
-    "  --towers LIST    (default 1,2,4,8)\n"
-    "  --isa NAME       avx512, avx2 or plain (default: the best there is)\n"
-    "  --python NAME    that has PyTorch (default /usr/bin/python3)\n"
-    "  --torch SCRIPT   what it runs (default tests/bench/torch_step.py); \"\": nothing\n";
+    "peak of multiplying and adding, and PyTorch and TensorFlow where they are installed.\n\n"
+    "  --rounds N          of each measurement (default 5)\n"
+    "  --seconds X         that one takes (default 0.6)\n"
+    "  --batch N           images of a step (default 128)\n"
+    "  --threads LIST      as 1,2 (default: 1 and all)\n"
+    "  --towers LIST       (default 1,2,4,8)\n"
+    "  --isa NAME          avx512, avx2 or plain (default: the best there is)\n"
+    "  --python NAME       that has PyTorch (default /usr/bin/python3)\n"
+    "  --tensorflow NAME   the Python that has TensorFlow (default: that of --python)\n"
+    "  --scripts FOLDER    what those run (default tests/bench); \"\": neither is measured\n";
 
 static bool read_int(const char *text, int low, int high, int *out) {
     char *end;
@@ -69,25 +70,33 @@ static bool take(int option, const char *word, struct bench_options *o) {
     case 'p':
         o->python = word;
         return *word != 0;
+    case 'f':
+        o->tensorflow = word;
+        return *word != 0;
     default:
-        o->torch = word;
+        o->scripts = word;
         return true;
     }
 }
 
 int bench_options_read(int argc, char **argv, struct bench_options *o) {
-    static const struct option names[] = {
-        {"rounds", required_argument, NULL, 'r'}, {"seconds", required_argument, NULL, 's'},
-        {"batch", required_argument, NULL, 'b'},  {"threads", required_argument, NULL, 't'},
-        {"towers", required_argument, NULL, 'w'}, {"isa", required_argument, NULL, 'i'},
-        {"python", required_argument, NULL, 'p'}, {"torch", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"rounds", required_argument, NULL, 'r'},
+                                          {"seconds", required_argument, NULL, 's'},
+                                          {"batch", required_argument, NULL, 'b'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"towers", required_argument, NULL, 'w'},
+                                          {"isa", required_argument, NULL, 'i'},
+                                          {"python", required_argument, NULL, 'p'},
+                                          {"tensorflow", required_argument, NULL, 'f'},
+                                          {"scripts", required_argument, NULL, 'c'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     *o = (struct bench_options){.rounds = 5,
                                 .batch = 128,
                                 .seconds = 0.6,
                                 .towers = {4, {1, 2, 4, 8}},
                                 .python = "/usr/bin/python3",
-                                .torch = "tests/bench/torch_step.py"};
+                                .scripts = "tests/bench"};
     int option, index = 0;
     while ((option = getopt_long(argc, argv, "h", names, &index)) != -1) {
         if (option == 'h') {
@@ -105,6 +114,8 @@ int bench_options_read(int argc, char **argv, struct bench_options *o) {
             return EXIT_USAGE;
         }
     }
+    if (!o->tensorflow)
+        o->tensorflow = o->python;
     if (optind == argc)
         return -1;
     fprintf(stderr, "towerscope: bench takes no \"%s\"\n", argv[optind]);

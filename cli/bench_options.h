@@ -14,7 +14,9 @@ struct bench_options {
     int rounds, batch;
     double seconds;
     struct bench_list threads, towers; /* no threads: 1 and all */
-    const char *isa, *python, *torch;
+    const char *isa;
+    const char *python, *tensorflow; /* interpreters that have PyTorch and TensorFlow */
+    const char *scripts;             /* folder of what those run; "": neither is wanted */
 };
 
 /* -1: go on; else the exit code, and what is wrong was said. */

@@ -39,13 +39,28 @@ static enum status add_pair(struct bench_runners *r, int device, int towers) {
     return STATUS_OK;
 }
 
-static enum status add_torch(struct bench_runners *r, int threads, enum bench_torch_setting setting) {
+static enum status add_library(struct bench_runners *r, int threads, enum bench_library_setting setting) {
     const struct bench_options *o = r->options;
-    struct bench_runner *torch = &r->runner[r->count];
-    *torch = (struct bench_runner){.kind = BENCH_TORCH, .threads = threads, .towers = 1, .setting = setting};
-    STATUS_TRY(bench_torch_open(o->python, o->torch, setting, threads, o->batch, o->isa, &torch->torch));
+    struct bench_runner *one = &r->runner[r->count];
+    *one = (struct bench_runner){.kind = BENCH_LIBRARY, .threads = threads, .towers = 1, .setting = setting};
+    struct bench_library_request request = {.setting = setting,
+                                            .python = setting == TENSORFLOW_BEST ? o->tensorflow : o->python,
+                                            .scripts = o->scripts,
+                                            .isa = o->isa,
+                                            .threads = threads,
+                                            .batch = o->batch};
+    STATUS_TRY(bench_library_open(&request, &one->library));
     r->count++;
     return STATUS_OK;
+}
+
+static void add_libraries(struct bench_runners *r) {
+    for (int setting = 0; setting < LIBRARY_SETTINGS; setting++)
+        for (int i = 0; i < r->threads.count; i++)
+            if (add_library(r, r->threads.values[i], (enum bench_library_setting)setting) != STATUS_OK) {
+                snprintf(r->without[setting], sizeof r->without[setting], "%s", status_text());
+                break;
+            }
 }
 
 enum status bench_runners_open(const struct bench_options *options, struct bench_runners *r) {
@@ -55,12 +70,8 @@ enum status bench_runners_open(const struct bench_options *options, struct bench
     for (int i = 0; i < r->threads.count; i++)
         for (int k = 0; k < options->towers.count; k++)
             STATUS_TRY(add_pair(r, i, options->towers.values[k]));
-    for (int i = 0; *options->torch && i < r->threads.count; i++)
-        for (int setting = 0; setting < TORCH_SETTINGS; setting++)
-            if (add_torch(r, r->threads.values[i], (enum bench_torch_setting)setting) != STATUS_OK) {
-                snprintf(r->no_torch, sizeof r->no_torch, "%s", status_text());
-                return STATUS_OK;
-            }
+    if (*options->scripts)
+        add_libraries(r);
     return STATUS_OK;
 }
 
@@ -68,7 +79,7 @@ void bench_runners_close(struct bench_runners *r) {
     for (int i = 0; i < r->count; i++) {
         bench_step_close(r->runner[i].step);
         bench_loader_close(r->runner[i].loader);
-        bench_torch_close(&r->runner[i].torch);
+        bench_library_close(&r->runner[i].library);
     }
     model_free(r->model);
     for (int i = 0; i < BENCH_LIST; i++)
@@ -117,8 +128,8 @@ static enum status run_round(struct bench_runners *r, int round, double seconds,
                              struct bench_progress *progress, const char *words) {
     for (struct bench_runner *one = r->runner; one < r->runner + r->count; one++) {
         STATUS_TRY(bench_progress_tell(progress, 0, words));
-        if (one->kind == BENCH_TORCH) {
-            STATUS_TRY(bench_torch_run(&one->torch, seconds, &one->rates[round]));
+        if (one->kind == BENCH_LIBRARY) {
+            STATUS_TRY(bench_library_run(&one->library, seconds, &one->rates[round]));
         } else {
             STATUS_TRY(run_pair(one, one + 1, round, seconds));
             one++;
@@ -177,10 +188,10 @@ const struct bench_runner *bench_find_step(const struct bench_runners *r, int th
     return NULL;
 }
 
-const struct bench_runner *bench_find_torch(const struct bench_runners *r, int threads,
-                                            enum bench_torch_setting setting) {
+const struct bench_runner *bench_find_library(const struct bench_runners *r, int threads,
+                                              enum bench_library_setting setting) {
     for (int i = 0; i < r->count; i++)
-        if (r->runner[i].kind == BENCH_TORCH && r->runner[i].threads == threads &&
+        if (r->runner[i].kind == BENCH_LIBRARY && r->runner[i].threads == threads &&
             r->runner[i].setting == setting)
             return &r->runner[i];
     return NULL;

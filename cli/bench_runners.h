@@ -1,20 +1,20 @@
 /* All that towerscope bench measures by rounds: the bare step and the run with its loader, for each number of
- * threads and towers, and PyTorch. */
+ * threads and towers, and PyTorch and TensorFlow. */
 #ifndef TOWERSCOPE_CLI_BENCH_RUNNERS_H
 #define TOWERSCOPE_CLI_BENCH_RUNNERS_H
 
 #include "cli/bench_folder.h"
+#include "cli/bench_library.h"
 #include "cli/bench_loader.h"
 #include "cli/bench_options.h"
 #include "cli/bench_progress.h"
 #include "cli/bench_step.h"
-#include "cli/bench_torch.h"
 #include "kernels/cpu/isa.h"
 
-enum { BENCH_RUNNERS = 2 * BENCH_LIST * BENCH_LIST + 2 * BENCH_LIST };
+enum { BENCH_RUNNERS = 2 * BENCH_LIST * BENCH_LIST + LIBRARY_SETTINGS * BENCH_LIST };
 enum { BENCH_TURNS = 4 }; /* of a step, and of its run, in a round */
 
-enum bench_kind { BENCH_STEP, BENCH_RUN, BENCH_TORCH };
+enum bench_kind { BENCH_STEP, BENCH_RUN, BENCH_LIBRARY };
 
 /* Something that is measured once a round. A run follows the bare step of the same threads and towers: those
  * two take turns within a round. */
@@ -33,8 +33,8 @@ struct bench_runner {
     double
         ratios[BENCH_TURNS * BENCH_ROUNDS]; /* ... and its images/s to the bare step's in the turn beside */
 
-    struct bench_torch torch;
-    enum bench_torch_setting setting;
+    struct bench_library library;
+    enum bench_library_setting setting;
 };
 
 struct bench_runners {
@@ -44,7 +44,8 @@ struct bench_runners {
     struct model *model;
     struct device_handle devices[BENCH_LIST]; /* of each number of threads */
     enum cpu_isa isa;
-    char no_torch[600]; /* why there is no PyTorch, which is no failure; "": there is, or nobody wants it */
+    /* why a library is not there, which is no failure; "": it is, or nobody wants it */
+    char without[LIBRARY_SETTINGS][600];
     int count;
     struct bench_runner runner[BENCH_RUNNERS];
 };
@@ -59,7 +60,7 @@ enum status bench_rounds_run(struct bench_runners *r, struct bench_progress *pro
 
 /* NULL: there is none. */
 const struct bench_runner *bench_find_step(const struct bench_runners *r, int threads, int towers);
-const struct bench_runner *bench_find_torch(const struct bench_runners *r, int threads,
-                                            enum bench_torch_setting setting);
+const struct bench_runner *bench_find_library(const struct bench_runners *r, int threads,
+                                              enum bench_library_setting setting);
 
 #endif

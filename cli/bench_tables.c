@@ -20,8 +20,12 @@ enum status bench_print_machine(const struct bench_runners *r) {
            "network    %s, %.1f MFLOP an image forward, batch %d; %d round%s of %.1f s\n",
            info.description, info.isa, r->model->name, flops * 1e-6, o->batch, o->rounds, plural(o->rounds),
            o->seconds);
-    if (*r->no_torch)
-        printf("compared   no PyTorch beside it: %s\n", r->no_torch);
+    for (int i = 0; i < LIBRARY_SETTINGS; i++) {
+        const char *name = bench_library_name((enum bench_library_setting)i);
+        if (*r->without[i] &&
+            (i == 0 || strcmp(name, bench_library_name((enum bench_library_setting)(i - 1)))))
+            printf("compared   no %s beside it: %s\n", name, r->without[i]);
+    }
     fflush(stdout);
     return STATUS_OK;
 }
@@ -65,22 +69,26 @@ static void print_rate(const struct bench_runners *r, const struct bench_runner 
     char range[32];
     snprintf(range, sizeof range, "(%.0f-%.0f)", sorted[0], sorted[rounds - 1]);
     printf("%7d %6d %9.0f  %-13s", one->threads, one->towers, middle, range);
-    for (int setting = 0; setting < TORCH_SETTINGS; setting++) {
-        const struct bench_runner *torch =
-            bench_find_torch(r, one->threads, (enum bench_torch_setting)setting);
-        if (torch && one->kind != BENCH_TORCH)
-            printf("%6.2f", ratio(one, torch, rounds));
+    for (int setting = 0; setting < LIBRARY_SETTINGS && one->kind != BENCH_LIBRARY; setting++) {
+        const struct bench_runner *library =
+            bench_find_library(r, one->threads, (enum bench_library_setting)setting);
+        if (library)
+            printf("%6.2f", ratio(one, library, rounds));
     }
 }
 
-static const char *ratio_heads(const struct bench_runners *r) {
-    return bench_find_torch(r, r->threads.values[0], TORCH_BEST) ? "  x S2  x S4" : "";
+/* What both tables begin with, and a column for each library that is there. */
+static void print_heads(const struct bench_runners *r) {
+    printf("threads towers  images/s  (least-most) ");
+    for (int setting = 0; setting < LIBRARY_SETTINGS; setting++)
+        if (bench_find_library(r, r->threads.values[0], (enum bench_library_setting)setting))
+            printf("  x %s", bench_library_short((enum bench_library_setting)setting));
 }
 
 void bench_print_steps(const struct bench_runners *r) {
-    printf("\nA step on a batch that stays the same; milliseconds of its phases\n"
-           "threads towers  images/s  (least-most) %s   prepare forward    loss backward average  update\n",
-           ratio_heads(r));
+    printf("\nA step on a batch that stays the same; milliseconds of its phases\n");
+    print_heads(r);
+    printf("   prepare forward    loss backward average  update\n");
     for (int i = 0; i < r->count; i++) {
         if (r->runner[i].kind != BENCH_STEP)
             continue;
@@ -98,10 +106,9 @@ void bench_print_runs(struct bench_runners *r) {
            "percent of it\n"
            "(quartiles of the turns): pictures made (by the towers' threads: no step waits for them), events "
            "made, the\n"
-           "record written, cosines worked out\n"
-           "threads towers  images/s  (least-most) %s  / step    rest             = pictures  events  record "
-           "cosines\n",
-           ratio_heads(r));
+           "record written, cosines worked out\n");
+    print_heads(r);
+    printf("  / step    rest             = pictures  events  record cosines\n");
     for (int i = 0; i < r->count; i++) {
         struct bench_runner *run = &r->runner[i];
         if (run->kind != BENCH_RUN)
@@ -120,20 +127,18 @@ void bench_print_runs(struct bench_runners *r) {
     }
 }
 
-void bench_print_torch(const struct bench_runners *r) {
+void bench_print_libraries(const struct bench_runners *r) {
     bool head = false;
     for (int i = 0; i < r->count; i++) {
         const struct bench_runner *one = &r->runner[i];
-        if (one->kind != BENCH_TORCH)
+        if (one->kind != BENCH_LIBRARY)
             continue;
         if (!head)
-            printf("\nPyTorch %s on the same step\nthreads         images/s  (least-most)\n",
-                   one->torch.version);
+            printf("\nOther libraries on the same step\nthreads         images/s  (least-most)\n");
         head = true;
         print_rate(r, one);
-        printf("  %s, %s\n", bench_torch_name(one->setting),
-               one->setting == TORCH_BEST ? "channels last, LRN as banded convolution"
-                                          : "channels first, torch's LRN");
+        printf("  %s: %s %s, %s\n", bench_library_short(one->setting), bench_library_name(one->setting),
+               one->library.version, bench_library_words(one->setting));
     }
 }
 

@@ -17,7 +17,7 @@ void bench_print_peaks(struct bench_ratios *ratios); /* sorts them */
 void bench_print_steps(const struct bench_runners *runners);
 void bench_print_runs(struct bench_runners *runners); /* sorts what its turns came to */
 void bench_print_ratios(struct bench_ratios *ratios); /* as well */
-void bench_print_torch(const struct bench_runners *runners);
+void bench_print_libraries(const struct bench_runners *runners);
 void bench_print_layers_words(void); /* before the tables of layers */
 void bench_print_layers(int threads, const struct bench_layer *layers, int count);
 
