@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/signals.h"
 #include "engine/base/printable.h"
 #include "tui/config.h"
 #include "tui/line_mode.h"
@@ -74,17 +75,24 @@ static bool print_line(void *context, const char *line) {
 }
 
 /* A terminal that can't place a cursor still gets lines. */
-static enum status show_lines(struct feed *feed) {
+static enum status show_lines(struct feed *feed, struct console_farewell *farewell) {
     enum { SECONDS = 5 };
+    signals_catch(false);
     printf("%s: here is a line each %d seconds; ^C ends it, the run goes on\n", status_text(), SECONDS);
-    return line_mode_run(feed, SECONDS, print_line, NULL);
+    enum status status = line_mode_run(feed, SECONDS, signals_fd(), print_line, NULL);
+    console_part(feed, farewell);
+    farewell->signal = signals_asked();
+    farewell->gone = ferror(stdout) || farewell->signal == SIGHUP;
+    if (farewell->signal)
+        putchar('\n'); /* after the ^C that the terminal shows */
+    return status;
 }
 
 enum status console_watch(struct feed *feed, const struct app_options *options,
                           struct console_farewell *farewell) {
     enum status status = console_run(feed, options, farewell);
     if (status == STATUS_UNSUPPORTED && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-        status = show_lines(feed);
+        status = show_lines(feed, farewell);
     feed_close(feed);
     return status;
 }

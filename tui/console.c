@@ -267,19 +267,16 @@ static const char *end_words(const struct run_state *state) {
     return "ended at ";
 }
 
-static void say_farewell(const struct console *console, struct console_farewell *farewell) {
-    const struct feed *feed = console->feed;
+void console_part(const struct feed *feed, struct console_farewell *farewell) {
     const struct run_state *state = feed->state;
     struct feed_status about;
     feed->ops->status(feed, &about);
-    farewell->signal = term_signal();
     const struct event *begun = &state->run_start;
     if (*about.run)
         snprintf(farewell->run, sizeof farewell->run, "%s", about.run);
     else if (!about.replay && begun->kind == EVENT_RUN_START && begun->run_start.run)
         snprintf(farewell->run, sizeof farewell->run, "%s", begun->run_start.run);
     farewell->live = !about.replay && state->started && !state->ended && !state->crashed;
-    farewell->stopping = farewell->live && app_stops(console->app, state);
     if (about.replay || state->step.kind != EVENT_STEP)
         return;
     char step[FORMAT_SIZE], loss[FORMAT_SIZE];
@@ -305,8 +302,11 @@ enum status console_run(struct feed *feed, const struct app_options *options,
         status = turn(&console);
     if (status == STATUS_OK && !console.gone && !term_signal())
         await_end(&console);
-    if (status != STATUS_UNSUPPORTED)
-        say_farewell(&console, farewell);
+    if (status != STATUS_UNSUPPORTED) {
+        console_part(feed, farewell);
+        farewell->signal = term_signal();
+        farewell->stopping = farewell->live && app_stops(console.app, feed->state);
+    }
     farewell->gone = console.gone;
     term_close();
     paint_free(&console.painter);

@@ -21,4 +21,7 @@ struct console_farewell {
 enum status console_run(struct feed *feed, const struct app_options *options,
                         struct console_farewell *farewell);
 
+/* How the run of a feed stands, for one that was shown without console_run(): run, text and live are set. */
+void console_part(const struct feed *feed, struct console_farewell *farewell);
+
 #endif

@@ -95,7 +95,8 @@ static bool is_over(const struct feed *feed) {
            (!about.replay || !about.playing);
 }
 
-enum status line_mode_run(struct feed *feed, double seconds, line_mode_print *print, void *context) {
+enum status line_mode_run(struct feed *feed, double seconds, int leave, line_mode_print *print,
+                          void *context) {
     struct line_mode mode = {feed, print, context, WIRE_UNKNOWN_INT, 0, feed->generation};
     double next = 0;
     for (;;) {
@@ -114,9 +115,11 @@ enum status line_mode_run(struct feed *feed, double seconds, line_mode_print *pr
         if (more)
             continue;
         double wait = fmin(feed->ops->wait(feed, now), about.reading ? 0 : next - now);
-        struct pollfd polled = {.fd = feed->ops->fd(feed), .events = POLLIN};
+        struct pollfd polled[] = {{.fd = feed->ops->fd(feed), .events = POLLIN},
+                                  {.fd = leave, .events = POLLIN}};
         if (feed->ops->wants_write(feed))
-            polled.events |= POLLOUT;
-        poll(&polled, 1, wait > 0 ? (int)(1000 * fmin(wait, 60)) + 1 : 0);
+            polled[0].events |= POLLOUT;
+        if (poll(polled, 2, wait > 0 ? (int)(1000 * fmin(wait, 60)) + 1 : 0) > 0 && polled[1].revents)
+            return STATUS_OK;
     }
 }

@@ -7,9 +7,10 @@
 /* Shows a line; false: there is nobody left to show it to. */
 typedef bool line_mode_print(void *context, const char *line);
 
-/* Follow the feed until its run ends: the towers' losses each `seconds`, and what the log says as it happens.
- */
-enum status line_mode_run(struct feed *feed, double seconds, line_mode_print *print, void *context);
+/* Follow the feed until its run ends or descriptor `leave` is readable (-1: there is none): the towers'
+ * losses each `seconds`, and what the log says as it happens. */
+enum status line_mode_run(struct feed *feed, double seconds, int leave, line_mode_print *print,
+                          void *context);
 
 /* The step in one line: "step 1 240 of 100 000   loss 1.4061   towers 1.3808 1.4035 ...   |g| 0.672". */
 void line_mode_step(const struct run_state *state, char *out, size_t size);
