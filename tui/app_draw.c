@@ -58,11 +58,14 @@ static void draw_calm(const struct app *app, struct canvas *canvas, struct box b
 
 /* The hint gives way to the text. */
 static void draw_standing(struct canvas *canvas, struct box box, const struct standing *standing) {
-    char text[640];
+    char text[720];
     int room = box.cols - (box.cols >= 24 ? 2 : 0);
-    snprintf(text, sizeof text, "%s   (%s)", standing->text, standing->hint ? standing->hint : "");
-    bool hint = standing->hint && text_width(text) <= room;
-    draw_words(canvas, box, standing->style, hint ? text : standing->text);
+    int words =
+        snprintf(text, sizeof text, "%s%s%s", standing->when, *standing->when ? "  " : "", standing->text);
+    snprintf(text + words, sizeof text - (size_t)words, "   (%s)", standing->hint ? standing->hint : "");
+    if (!standing->hint || text_width(text) > room)
+        text[words] = 0;
+    draw_words(canvas, box, standing->style, text);
 }
 
 static void draw_message(struct app *app, struct canvas *canvas, const struct frame_layout *frame,

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine/base/text.h"
 #include "engine/wire/event.h"
@@ -132,4 +133,15 @@ void format_duration(char out[FORMAT_SIZE], double seconds) {
         snprintf(out, FORMAT_SIZE, "%.0f d %.0f h", floor(hours / 24), hours - 24 * floor(hours / 24));
     else
         snprintf(out, FORMAT_SIZE, "%s", "years");
+}
+
+void format_time(char out[FORMAT_SIZE], double time, bool date) {
+    time_t seconds = isfinite(time) ? (time_t)time : 0;
+    struct tm at;
+    if (!isfinite(time) || !localtime_r(&seconds, &at))
+        snprintf(out, FORMAT_SIZE, "\u2013");
+    else if (date)
+        snprintf(out, FORMAT_SIZE, "%02d-%02d %02d:%02d", at.tm_mon + 1, at.tm_mday, at.tm_hour, at.tm_min);
+    else
+        snprintf(out, FORMAT_SIZE, "%02d:%02d:%02d", at.tm_hour, at.tm_min, at.tm_sec);
 }

@@ -2,6 +2,7 @@
 #ifndef TOWERSCOPE_TUI_FORMAT_H
 #define TOWERSCOPE_TUI_FORMAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,9 @@ void format_cosine(char out[FORMAT_SIZE], double value);
 
 /* 1240 as "1 240"; WIRE_UNKNOWN_INT as a dash. */
 void format_count(char out[FORMAT_SIZE], int64_t value);
+
+/* The time of day, "14:03:07", or with `date` "11-30 14:03"; unknown: a dash. */
+void format_time(char out[FORMAT_SIZE], double time, bool date);
 
 /* Seconds as "41 s", "22 min", "3 h 05 min", "2 d 4 h". */
 void format_duration(char out[FORMAT_SIZE], double seconds);

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Seconds after which it is said when it came, and after which on which day. */
+static const double LONG_AGO = 60, ANOTHER_DAY = 43200;
+
 /* Steps after which an alarm of a run that goes on no longer stands. */
 enum { ALARM_STEPS = 1000 };
 
@@ -21,6 +24,9 @@ static void alarm_standing(const struct run_state *state, struct standing *out) 
     out->hint = "x takes this away";
     out->style = error ? STYLE_BANNER : STYLE_WARNING;
     out->time = state->alarm.time;
+    double age = state->last_time - out->time; /* of the newest event: a console that attaches makes one */
+    if (age > LONG_AGO)
+        format_time(out->when, out->time, age > ANOTHER_DAY);
 }
 
 /* The most pressing of what stands; text "": nothing. */

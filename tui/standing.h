@@ -6,10 +6,12 @@
 #include "engine/wire/state.h"
 #include "tui/canvas.h"
 #include "tui/feed.h"
+#include "tui/format.h"
 
 struct standing {
-    char text[600];   /* "": nothing stands */
-    const char *hint; /* what takes it away, if there is room to say so; NULL: nothing does */
+    char text[600];         /* "": nothing stands */
+    char when[FORMAT_SIZE]; /* it came, where that is some time ago; "" */
+    const char *hint;       /* what takes it away, if there is room to say so; NULL: nothing does */
     enum style style;
     bool request; /* for control: it waits for an answer, and comes before what was said */
     double time;  /* of the event it is about, to tell one alarm from the next like it */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "tui/format.h"
 
@@ -67,17 +66,6 @@ static struct log_columns columns_of(const struct run_state *state, int cols) {
     return at;
 }
 
-static void time_text(char *out, size_t size, double time, bool date) {
-    time_t seconds = isfinite(time) ? (time_t)time : 0;
-    struct tm at;
-    if (!isfinite(time) || !localtime_r(&seconds, &at))
-        snprintf(out, size, "\u2013");
-    else if (date)
-        snprintf(out, size, "%02d-%02d %02d:%02d", at.tm_mon + 1, at.tm_mday, at.tm_hour, at.tm_min);
-    else
-        snprintf(out, size, "%02d:%02d:%02d", at.tm_hour, at.tm_min, at.tm_sec);
-}
-
 static int rows_of(const char *text, int cols) {
     int rows = 0;
     do {
@@ -97,7 +85,7 @@ static void draw_line(const struct scene *scene, const struct log_columns *at, i
     struct canvas *canvas = scene->canvas;
     char text[FORMAT_SIZE];
     if (at->time_cols > 0) {
-        time_text(text, sizeof text, line->time, at->dates);
+        format_time(text, line->time, at->dates);
         canvas_text(canvas, row, at->time, at->time_cols, STYLE_FAINT, text);
     }
     if (at->step_end > 0 && line->step != WIRE_UNKNOWN_INT) {

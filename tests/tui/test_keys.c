@@ -8,6 +8,7 @@
 #include "tests/support/screen.h"
 #include "tests/support/stream.h"
 #include "tui/app.h"
+#include "tui/format.h"
 #include "tui/prompt.h"
 
 /* ---- the table */
@@ -235,6 +236,31 @@ static void an_alarm_stands_at_once(void **state) {
     desk_free(&desk);
 }
 
+/* An alarm that came long before the console did tells when; who took it away does not get it again for that.
+ */
+static void an_old_alarm_tells_its_time(void **state) {
+    (void)state;
+    struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20, .alarm_at = 20}, false);
+    struct event control = event_new(EVENT_CONTROL);
+    double came = desk.state->alarm.time;
+    setenv("TZ", "UTC", 1);
+    assert_true(desk_shows(&desk, " alarm: ") && !desk_shows(&desk, ":00  alarm: "));
+    char when[FORMAT_SIZE + 16];
+    for (int i = 0; i < 2; i++) {
+        control.time = came + (i ? 100000 : 100);
+        assert_int_equal(state_apply(desk.state, &control), STATUS_OK);
+        format_time(when, came, i == 1);
+        strcat(when, "  alarm: ");
+        assert_true(desk_shows(&desk, when));
+    }
+    assert_int_equal(app_key(desk.app, 'x', desk.state, desk.now), APP_NOTHING);
+    assert_false(desk_shows(&desk, "alarm: "));
+    control.time = came + 1;
+    assert_int_equal(state_apply(desk.state, &control), STATUS_OK);
+    assert_false(desk_shows(&desk, "alarm: "));
+    desk_free(&desk);
+}
+
 /* In a record the line that tells where one is comes back with the next move. */
 static void a_move_takes_the_message_away(void **state) {
     (void)state;
@@ -394,6 +420,7 @@ int main(void) {
         cmocka_unit_test(typed_is_asked_too),
         cmocka_unit_test(a_move_takes_the_message_away),
         cmocka_unit_test(an_alarm_stands_at_once),
+        cmocka_unit_test(an_old_alarm_tells_its_time),
         cmocka_unit_test(answers),
         cmocka_unit_test(the_help_keeps_its_keys),
         cmocka_unit_test(changes_are_said),

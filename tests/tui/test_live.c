@@ -152,6 +152,17 @@ static void hang_up(void **state) {
     assert_true(vt_wait_exit(vt, 20, NULL));
     vt_end(vt);
     assert_true(small_run_goes_on("alone", 10));
+    /* lines, where no cursor can be placed */
+    const char *const argv[] = {getenv("TOWERSCOPE"), "attach", "alone", NULL}, *const dumb[] = {"TERM=dumb",
+                                                                                                 NULL};
+    int status;
+    vt = vt_start(24, 120, argv, dumb);
+    assert_true(vt_wait_text(vt, "   towers ", 20));
+    vt_keys(vt, "\x03");
+    assert_true(vt_wait_exit(vt, 20, &status));
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(vt_shows(vt, "alone goes on: step") && vt_shows(vt, "Come back with: "));
+    vt_end(vt);
     small_run_stop("alone");
 }
 
