@@ -272,6 +272,7 @@ install: all
 uninstall:
 	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/towerscope $(DESTDIR)$(PREFIX)/lib/towerscope/backend_cuda.so
 	$(Q)rmdir $(DESTDIR)$(PREFIX)/lib/towerscope 2>/dev/null || true
+	@echo 'removed $(DESTDIR)$(PREFIX)/bin/towerscope'
 
 clean:
 	$(Q)rm -rf build

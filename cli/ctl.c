@@ -63,6 +63,19 @@ static enum status read_option(struct ctl *ctl, const char *name, const char *va
                : status_fail(STATUS_BAD_INPUT, "--timeout: \"%s\" is no number of seconds", value);
 }
 
+/* The option that a word is, NULL: none; *value: what stands behind its "=", NULL: the next word is it. */
+static const char *option_name(const char *word, const char **value) {
+    static const char *const names[] = {"--at", "--timeout", "--runs"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t length = strlen(names[i]);
+        if (strncmp(word, names[i], length) != 0 || (word[length] && word[length] != '='))
+            continue;
+        *value = word[length] ? word + length + 1 : NULL;
+        return names[i];
+    }
+    return NULL;
+}
+
 static enum status add_word(struct ctl *ctl, const char *word) {
     size_t length = strlen(ctl->text), more = strlen(word);
     if (length + more + 2 > sizeof ctl->text)
@@ -73,8 +86,11 @@ static enum status add_word(struct ctl *ctl, const char *word) {
 
 static enum status read_line(int argc, char **argv, struct ctl *ctl) {
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--at") || !strcmp(argv[i], "--timeout") || !strcmp(argv[i], "--runs")) {
-            STATUS_TRY(read_option(ctl, argv[i], i + 1 < argc ? argv[i + 1] : NULL));
+        const char *after, *option = option_name(argv[i], &after);
+        if (option && after) {
+            STATUS_TRY(read_option(ctl, option, after));
+        } else if (option) {
+            STATUS_TRY(read_option(ctl, option, i + 1 < argc ? argv[i + 1] : NULL));
             i++;
         } else if (!ctl->run) {
             ctl->run = argv[i];

@@ -216,19 +216,23 @@ static enum status read_options(int argc, char **argv, struct plan_options *out)
             out->help = true;
             continue;
         }
+        char name[64];
+        const char *value = strchr(word, '=');
+        snprintf(name, sizeof name, "%.*s", value ? (int)(value - word) : (int)sizeof name, word);
         int which = 0;
-        while (which < ALLOWED && (strncmp(word, "--", 2) != 0 || strcmp(word + 2, allowed[which]) != 0))
+        while (which < ALLOWED && (strncmp(name, "--", 2) != 0 || strcmp(name + 2, allowed[which]) != 0))
             which++;
         if (which == ALLOWED)
-            return strncmp(word, "--", 2) != 0
+            return strncmp(name, "--", 2) != 0
                        ? status_fail(STATUS_BAD_INPUT, "doctor takes no \"%s\"; towerscope doctor --help",
                                      word)
-                       : options_unknown("doctor: ", word + 2, allowed, ALLOWED);
-        if (++i == argc)
+                       : options_unknown("doctor: ", name + 2, allowed, ALLOWED);
+        if (!value && ++i == argc)
             return status_fail(STATUS_BAD_INPUT, "%s needs a value", word);
         bool plan = which == 0;
         out->plan |= plan;
-        STATUS_TRY(settings_set(&out->settings, word, plan ? "model" : allowed[which], argv[i]));
+        STATUS_TRY(
+            settings_set(&out->settings, name, plan ? "model" : allowed[which], value ? value + 1 : argv[i]));
     }
     if (out->settings.given && !out->plan)
         return status_fail(STATUS_BAD_INPUT,

@@ -23,11 +23,26 @@ static const double WORD_SECONDS = 2; /* between two words of how far a command 
 
 static const double patience_seconds = 600; /* for a disk, where nobody sees that it is full */
 
+static const char CONTROL_VARIABLE[] = "TOWERSCOPE_CONTROL_SECONDS",
+                  SAVE_VARIABLE[] = "TOWERSCOPE_SAVE_SECONDS";
+
+static enum status check_environment(void) {
+    const char *const names[] = {CONTROL_VARIABLE, SAVE_VARIABLE};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *told = getenv(names[i]);
+        double seconds;
+        if (told && *told && !(text_real(told, &seconds) && seconds >= 0))
+            return status_fail(STATUS_BAD_INPUT, "%s is \"%s\"; a number of seconds is expected", names[i],
+                               told);
+    }
+    return STATUS_OK;
+}
+
 /* What the environment says of a time, else what is usual. */
 static double seconds_told(const char *variable, double usual) {
     const char *told = getenv(variable);
     double seconds;
-    return told && text_real(told, &seconds) && seconds >= 0 ? seconds : usual;
+    return told && text_real(told, &seconds) ? seconds : usual;
 }
 
 static bool interrupted(void *context) {
@@ -201,8 +216,7 @@ static enum status open_old(struct engine *engine, const char *runs) {
 static enum status open_hub(struct engine *engine) {
     struct hub_options options = {.lock = &engine->lock,
                                   .must_listen = engine->background,
-                                  .control_seconds =
-                                      seconds_told("TOWERSCOPE_CONTROL_SECONDS", HUB_CONTROL_SECONDS),
+                                  .control_seconds = seconds_told(CONTROL_VARIABLE, HUB_CONTROL_SECONDS),
                                   .say = engine->say,
                                   .context = engine->context};
     STATUS_TRY(live_describe(engine->folder.path, &options.run));
@@ -231,6 +245,7 @@ static void tell_wait(void *context) {
 
 static enum status open_all(struct engine *engine) {
     STATUS_TRY(enough_descriptors());
+    STATUS_TRY(check_environment());
     const struct settings *given = &engine->options.settings;
     const char *runs = *given->runs ? given->runs : settings_find("runs")->fallback;
     if (*engine->options.script)
@@ -341,7 +356,7 @@ static void newest_words(const struct engine *engine, char out[80]) {
 
 /* For how long it is tried again. */
 static double patience(void) {
-    return seconds_told("TOWERSCOPE_SAVE_SECONDS", patience_seconds);
+    return seconds_told(SAVE_VARIABLE, patience_seconds);
 }
 
 /* Whether it is tried without an end: somebody sees it, or can, and it was not told to end. */

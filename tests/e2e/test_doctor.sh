@@ -15,7 +15,7 @@ LC_ALL=C "$TOWERSCOPE" doctor </dev/null | grep -q 'ASCII' || fail 'frames in a 
 grep -q '1068298 parameters' out || fail 'the parameters of cifar10'
 grep -q 'tower, 34 images' out || fail 'the largest shard of 100 images on 3 towers'
 grep -q '^  conv2' out && grep -q '^  local3' out || fail "groups: $(cat out)"
-"$TOWERSCOPE" doctor --plan softmax --data generated >out 2>err || fail "plan on the best device: $(cat err)"
+"$TOWERSCOPE" doctor --plan=softmax --data generated >out 2>err || fail "plan on the best device: $(cat err)"
 "$TOWERSCOPE" doctor --plan softmax --data generated --devices cpu --threads 8 >out 2>err || fail "8 threads: $(cat err)"
 grep -q '^  evaluation, 100 images: ' out || fail "20 batches on 8 threads: $(grep evaluation out)"
 "$TOWERSCOPE" doctor --plan softmax --data generated --devices cpu --threads 40 >out 2>err || fail "40 threads: $(cat err)"

@@ -112,6 +112,10 @@ if unshare -Urm true 2>/dev/null; then
     [ $rc = 0 ] || fail "no room: $rc: $(cat out err)"
 fi
 
+# ---- a time of the environment that is none
+TOWERSCOPE_SAVE_SECONDS=10m train minutes --steps 1 && fail 'ten minutes are taken for a number of seconds'
+grep -q 'TOWERSCOPE_SAVE_SECONDS is "10m"' err && [ ! -e runs/minutes ] || fail "a time that is none: $(cat err)"
+
 # ---- config.ini edited between a stop and a resume: it is said how a setting is changed
 train edited --steps 3 || fail "a run to edit: $(cat err)"
 sed -i 's/^towers = .*/towers = 3/; s/^lr = .*/lr = 0.25/' runs/edited/config.ini
