@@ -14,48 +14,26 @@ bool layers_view_act(struct layers_view *view, enum action action) {
     return true;
 }
 
-/* The state holds the newest figures only; their past is gathered as it goes by. */
-static void remember(struct layers_view *view, const struct scene *scene) {
-    const struct event_layers *e = &scene->state->layers.layers;
-    if (view->generation != scene->generation || (view->count > 0 && e->step < view->step)) {
-        view->generation = scene->generation;
-        view->count = 0;
-    } else if (view->count > 0 && e->step == view->step) {
-        return;
-    }
-    view->step = e->step;
-    bool full = view->count == LAYERS_PAST;
-    const struct event_step *step = &scene->state->step.step;
-    bool same = scene->state->step.kind == EVENT_STEP && step->step == e->step;
-    if (full)
-        memmove(view->wrong, view->wrong + 1, sizeof view->wrong - sizeof view->wrong[0]);
-    view->wrong[full ? LAYERS_PAST - 1 : view->count] =
-        same ? step->applied != NULL : *scene->state->rule != 0;
-    for (int64_t i = 0; i < e->layer_count && i < LAYERS_MOST; i++) {
-        if (full)
-            memmove(view->past[i], view->past[i] + 1, sizeof view->past[i] - sizeof view->past[i][0]);
-        view->past[i][full ? LAYERS_PAST - 1 : view->count] = (float)e->layers[i].grad_norm;
-    }
-    view->count += !full;
-}
-
-static void draw_past(struct canvas *canvas, int row, int col, int cols, const float *past, int count) {
+/* The newest of layer i's gradient norms, as many as there are columns. */
+static void draw_past(struct canvas *canvas, int row, int col, int cols, const struct state_layers_past *past,
+                      int64_t i) {
     static const char ascii[] = "_.,-~=+*#";
-    int from = count > cols ? count - cols : 0;
+    int from = past->count > cols ? past->count - cols : 0;
     float low = INFINITY, high = -INFINITY;
-    for (int i = from; i < count; i++)
-        if (isfinite(past[i])) {
-            low = fminf(low, past[i]);
-            high = fmaxf(high, past[i]);
+    for (int k = from; k < past->count; k++)
+        if (isfinite(past->grad_norm[k][i])) {
+            low = fminf(low, past->grad_norm[k][i]);
+            high = fmaxf(high, past->grad_norm[k][i]);
         }
-    for (int i = from; i < count; i++) {
+    for (int k = from; k < past->count; k++) {
+        float value = past->grad_norm[k][i];
         uint32_t rune = '?'; /* not finite */
-        if (isfinite(past[i])) {
-            int level = high > low ? (int)lroundf((past[i] - low) / (high - low) * 7) : 3;
+        if (isfinite(value)) {
+            int level = high > low ? (int)lroundf((value - low) / (high - low) * 7) : 3;
             rune = canvas->glyphs == GLYPHS_ASCII ? (uint32_t)ascii[level]
                                                   : RUNE_LOWEST_EIGHTH + (uint32_t)level;
         }
-        canvas_put(canvas, row, col + i - from, rune, rune == '?' ? STYLE_ALARM : STYLE_PLAIN);
+        canvas_put(canvas, row, col + k - from, rune, rune == '?' ? STYLE_ALARM : STYLE_PLAIN);
     }
 }
 
@@ -73,34 +51,59 @@ static void put_percent(struct canvas *canvas, int row, int end, double value, e
     canvas_text_right(canvas, row, end, 7, style, text);
 }
 
-static void draw_layer(const struct scene *scene, const struct layers_view *view, int row, int left, int cols,
-                       int64_t i) {
+/* Columns of the table: the name, and figures beside it, that of the parameters only where it is wide. */
+enum { NAME_COLS = 16, FIGURES = 5, PARAMETERS = 0, UPDATE = 3, ZEROS = 4, PAST_LEAST = 4 };
+static const struct {
+    const char *name;
+    int cols;
+} heads[FIGURES] = {{"parameters", 11}, {"|w|", 10}, {"|g|", 10}, {"update %", 9}, {"zeros %", 9}};
+
+static bool is_wide(int cols) {
+    return cols >= 78;
+}
+
+/* Where the figures up to one of them end. */
+static int figure_end(int cols, int figure) {
+    int end = NAME_COLS;
+    for (int i = is_wide(cols) ? PARAMETERS : PARAMETERS + 1; i <= figure; i++)
+        end += heads[i].cols;
+    return end;
+}
+
+/* Columns that are left for the past. */
+static int past_cols(int cols) {
+    int left = cols - figure_end(cols, ZEROS) - 2;
+    return left >= PAST_LEAST ? left : 0;
+}
+
+static void draw_layer(const struct scene *scene, int row, int left, int cols, int64_t i) {
     struct canvas *canvas = scene->canvas;
     const struct event_layer *l = &scene->state->layers.layers.layers[i];
     char count[FORMAT_SIZE];
-    bool wide = cols >= 78;
-    int col = left + 16;
-    canvas_text(canvas, row, left, 15, STYLE_PLAIN, l->name ? l->name : "");
+    int end[FIGURES];
+    for (int f = 0; f < FIGURES; f++)
+        end[f] = left + figure_end(cols, f);
+    canvas_text(canvas, row, left, NAME_COLS - 1, STYLE_PLAIN, l->name ? l->name : "");
     format_count(count, l->parameters);
-    if (wide)
-        canvas_text_right(canvas, row, col += 11, 10, STYLE_FAINT, count);
-    put(canvas, row, col += 10, 9, STYLE_PLAIN, l->param_norm, 3);
-    put(canvas, row, col += 10, 9, STYLE_PLAIN, l->grad_norm, 4);
+    if (is_wide(cols))
+        canvas_text_right(canvas, row, end[PARAMETERS], 10, STYLE_FAINT, count);
+    put(canvas, row, end[PARAMETERS + 1], 9, STYLE_PLAIN, l->param_norm, 3);
+    put(canvas, row, end[PARAMETERS + 2], 9, STYLE_PLAIN, l->grad_norm, 4);
     bool odd = isfinite(l->update_ratio) && l->update_ratio > 0.1;
-    put_percent(canvas, row, col += 9, l->update_ratio, odd ? STYLE_WARNING : STYLE_PLAIN);
+    put_percent(canvas, row, end[UPDATE], l->update_ratio, odd ? STYLE_WARNING : STYLE_PLAIN);
     bool dead = isfinite(l->zeros) && l->zeros > 0.95;
-    put_percent(canvas, row, col += 9, l->zeros, dead ? STYLE_WARNING : STYLE_PLAIN);
-    if (i < LAYERS_MOST && left + cols - col - 2 > 3)
-        draw_past(canvas, row, col + 2, left + cols - col - 2, view->past[i], view->count);
+    put_percent(canvas, row, end[ZEROS], l->zeros, dead ? STYLE_WARNING : STYLE_PLAIN);
+    if (i < STATE_LAYERS && past_cols(cols) > 0)
+        draw_past(canvas, row, left + cols - past_cols(cols), past_cols(cols), &scene->state->layers_past, i);
 }
 
 /* Crosses under the marks that a wrong rule made. */
 static void draw_wrong(struct canvas *canvas, int row, int left, int col, int cols,
-                       const struct layers_view *view) {
-    int from = view->count > cols ? view->count - cols : 0;
+                       const struct state_layers_past *past) {
+    int from = past->count > cols ? past->count - cols : 0;
     bool any = false;
-    for (int i = from; i < view->count; i++)
-        if (view->wrong[i]) {
+    for (int i = from; i < past->count; i++)
+        if (past->wrong[i]) {
             canvas_put(canvas, row, col + i - from, RUNE_CROSS, STYLE_WARNING);
             any = true;
         }
@@ -123,16 +126,21 @@ static void describe_step(const struct scene *scene, char *out, size_t size) {
     snprintf(out, size, over ? "step %s" : "step %s, next with step %s", step, then);
 }
 
-/* What the columns are, below the table; returns the rows it needs. */
+/* What the columns that are there mean, below the table; returns the rows it needs. */
 static int draw_remarks(struct canvas *canvas, struct box box, const char *of_step, bool draw) {
     char text[700];
-    snprintf(
-        text, sizeof text,
-        "The figures are those of %s. update %%: how far the step moved the layer, of the length of its "
-        "weights. zeros %%: of its activations after the ReLU; \u2013 without one, or where they are never "
-        "kept: worked out in one go with the pooling, or on a GPU. |g|, lowest to highest: a mark each "
-        "time the layers were told since this screen was opened, the newest at the right.",
-        of_step);
+    snprintf(text, sizeof text, "The figures are those of %s.%s%s%s", of_step,
+             figure_end(box.cols, UPDATE) > box.cols
+                 ? " |w| and |g|: lengths of the weights and the gradient."
+                 : " update %: how far the step moved the layer, of the "
+                   "length of its weights.",
+             figure_end(box.cols, ZEROS) > box.cols
+                 ? ""
+                 : " zeros %: of its activations after the ReLU; \u2013 without one, or where they are never "
+                   "kept: worked out in one go with the pooling, or on a GPU.",
+             past_cols(box.cols) == 0 ? ""
+                                      : " |g|, lowest to highest: a mark each time the layers were told, the "
+                                        "newest at the right.");
     if (draw)
         canvas_paragraph(canvas, box, STYLE_FAINT, text);
     return text_rows(text, box.cols);
@@ -140,19 +148,13 @@ static int draw_remarks(struct canvas *canvas, struct box box, const char *of_st
 
 /* The names of the columns that draw_layer() has room for. */
 static void draw_heads(struct canvas *canvas, int row, int left, int cols) {
-    static const struct {
-        const char *name;
-        int cols;
-    } heads[] = {{"parameters", 11}, {"|w|", 10}, {"|g|", 10}, {"update %", 9}, {"zeros %", 9}};
-    bool wide = cols >= 78;
-    int col = left + 16;
-    canvas_text(canvas, row, left, 15, STYLE_FAINT, "layer");
-    int i = wide ? 0 : 1;
-    for (; i < 5 && col + heads[i].cols <= left + cols; i++)
-        canvas_text_right(canvas, row, col += heads[i].cols, heads[i].cols - 1, STYLE_FAINT, heads[i].name);
-    if (i == 5 && left + cols - col - 2 > 3)
-        canvas_text(canvas, row, col + 2, left + cols - col - 2, STYLE_FAINT,
-                    left + cols - col - 2 < 22 ? "|g|, to now" : "|g|, lowest to highest");
+    canvas_text(canvas, row, left, NAME_COLS - 1, STYLE_FAINT, "layer");
+    for (int i = is_wide(cols) ? PARAMETERS : PARAMETERS + 1; i < FIGURES && figure_end(cols, i) <= cols; i++)
+        canvas_text_right(canvas, row, left + figure_end(cols, i), heads[i].cols - 1, STYLE_FAINT,
+                          heads[i].name);
+    int room = past_cols(cols);
+    canvas_text(canvas, row, left + cols - room, room, STYLE_FAINT,
+                room < 22 ? "|g|, to now" : "|g|, lowest to highest");
 }
 
 void layers_view_draw(struct layers_view *view, const struct scene *scene, struct box body) {
@@ -161,13 +163,11 @@ void layers_view_draw(struct layers_view *view, const struct scene *scene, struc
     int margin = body.cols >= 24 ? 1 : 0, left = body.col + margin, cols = body.cols - 2 * margin;
     canvas_clip(canvas, body);
     if (scene->state->layers.kind != EVENT_LAYERS) {
-        canvas_text(canvas, body.row + body.rows / 3, left, cols, STYLE_FAINT,
-                    "the layers are told with the first step, and with each 100th");
+        canvas_paragraph(canvas, (struct box){body.row + body.rows / 3, left, body.rows / 2, cols},
+                         STYLE_FAINT, "the layers are told with the first step, and with each 100th");
         canvas_clip(canvas, canvas_whole(canvas));
         return;
     }
-    remember(view, scene);
-    bool wide = cols >= 78;
     draw_heads(canvas, body.row, left, cols);
     struct box remarks = {0, left, 0, cols};
     char step[96];
@@ -179,10 +179,10 @@ void layers_view_draw(struct layers_view *view, const struct scene *scene, struc
     view->scroll = view->scroll < 0 ? 0 : view->scroll;
     int shown = 0;
     for (; shown < rows && shown + view->scroll < e->layer_count; shown++)
-        draw_layer(scene, view, body.row + 1 + shown, left, cols, shown + view->scroll);
-    int past = left + 16 + (wide ? 11 : 0) + 10 + 10 + 9 + 9 + 2;
-    if (left + cols - past > 3 && shown < body.rows - 2)
-        draw_wrong(canvas, body.row + 1 + shown, left, past, left + cols - past, view);
+        draw_layer(scene, body.row + 1 + shown, left, cols, shown + view->scroll);
+    int room = past_cols(cols);
+    if (room > 0 && shown < body.rows - 2)
+        draw_wrong(canvas, body.row + 1 + shown, left, left + cols - room, room, &scene->state->layers_past);
     remarks = (struct box){body.row + shown + 3, left, words, cols};
     if (whole)
         draw_remarks(canvas, remarks, step, true);

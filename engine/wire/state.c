@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/wire/compare.h"
 #include "engine/wire/curve.h"
+#include "engine/wire/state_layers.h"
 #include "engine/wire/state_log.h"
 #include "engine/wire/state_rule.h"
 
@@ -25,8 +26,8 @@ struct kept_event { /* what one of the newest events points to */
 };
 
 struct state_memory {
-    struct kept_event kept[EVENT_KINDS], devices[DEVICES], images[IMAGES];
-    struct event device_events[DEVICES], image_events[IMAGES];
+    struct kept_event kept[EVENT_KINDS], devices[DEVICES], images[IMAGES], pending[STATE_PENDING];
+    struct event device_events[DEVICES], image_events[IMAGES], pending_events[STATE_PENDING];
     struct kept_event kept_good;
     struct event
         good; /* the newest step that was told before a state that a rewind may go back to was passed */
@@ -63,6 +64,7 @@ struct run_state *state_new(void) {
     state->log = memory->log;
     state->devices = memory->device_events;
     state->images = memory->image_events;
+    state->pending = memory->pending_events;
     state->best_precision = state->start_time = state->last_time = wire_unknown();
     state->best_step = state->at_step = state->batch = state->towers = state->good_step = WIRE_UNKNOWN_INT;
     state->lr = state->image_seconds = wire_unknown();
@@ -82,6 +84,7 @@ void state_free(struct run_state *state) {
     free_kept(memory->kept, EVENT_KINDS);
     free_kept(memory->devices, DEVICES);
     free_kept(memory->images, IMAGES);
+    free_kept(memory->pending, STATE_PENDING);
     free_kept(&memory->kept_good, 1);
     state_log_free(state);
     curve_close(&memory->curve);
@@ -241,6 +244,31 @@ static enum status keep_images(struct run_state *state, const struct event *even
     return STATUS_OK;
 }
 
+/* A command of a person's that is told to be pending joins the others, or says how far it is; its answer
+ * takes it away. */
+static enum status fold_pending(struct run_state *state, const struct event *event) {
+    const struct event_command *e = &event->command;
+    struct state_memory *memory = state->memory;
+    int64_t i = 0, count = state->pending_count;
+    while (i < count && !(text_is(state->pending[i].command.id, e->id ? e->id : "") &&
+                          text_is(state->pending[i].command.from, e->from ? e->from : "")))
+        i++;
+    if (text_is(e->status, "pending")) {
+        if (i == STATE_PENDING || e->screen || !e->id || !e->from)
+            return STATUS_OK;
+        state->pending_count = i < count ? count : i; /* without memory for it: not there */
+        STATUS_TRY(keep(event, &state->pending[i], &memory->pending[i]));
+        state->pending_count = i < count ? count : i + 1;
+    } else if (i < count) {
+        struct kept_event gone = memory->pending[i];
+        size_t after = (size_t)(count - i - 1);
+        memmove(&state->pending[i], &state->pending[i + 1], after * sizeof *state->pending);
+        memmove(&memory->pending[i], &memory->pending[i + 1], after * sizeof *memory->pending);
+        memory->pending[--state->pending_count] = gone;
+    }
+    return STATUS_OK;
+}
+
 /* The last step that was told before one that a rewind may go back to is passed. */
 static enum status keep_good(struct run_state *state, const struct event_step *next) {
     const struct event *last = &state->step;
@@ -307,6 +335,7 @@ static void go_back(struct run_state *state, int64_t step) {
     struct state_memory *memory = state->memory;
     curve_drop(&memory->curve, step);
     state_markers_drop(state, step);
+    state_layers_drop(state, step);
     int64_t kept = 0;
     for (int64_t i = 0; i < memory->score_count; i++)
         if (memory->scores[i].step <= step)
@@ -333,7 +362,7 @@ static enum status start(struct run_state *state, const struct event *event) {
     state->started = true;
     state->ended = state->crashed = false;
     state->run_end.kind = EVENT_NONE;
-    state->device_count = 0;
+    state->device_count = state->pending_count = 0;
     state->timed_steps = 0;
     state->phase[0] = 0;
     return STATUS_OK;
@@ -403,6 +432,10 @@ static enum status fold(struct run_state *state, const struct event *event) {
         note_time(state, &event->step);
     note_step(state, event);
     STATUS_TRY(state_markers_fold(state, event));
+    if (event->kind == EVENT_LAYERS)
+        state_layers_fold(state, &event->layers);
+    if (event->kind == EVENT_COMMAND)
+        STATUS_TRY(fold_pending(state, event));
     STATUS_TRY(keep_newest(state, event));
     if (event->kind == EVENT_RUN_END)
         state->ended = true;
@@ -474,7 +507,8 @@ struct run_state *state_copy(const struct run_state *state) {
     copy->log = memory->log;
     copy->devices = memory->device_events;
     copy->images = memory->image_events;
-    copy->marker_count = copy->log_count = copy->device_count = copy->images_count = 0;
+    copy->pending = memory->pending_events;
+    copy->marker_count = copy->log_count = copy->device_count = copy->images_count = copy->pending_count = 0;
     for (int kind = 0; kind < EVENT_KINDS; kind++) {
         struct event *slot = slot_of(copy, kind);
         if (slot)

@@ -44,6 +44,16 @@ struct state_marker {
     char *text; /* short: "towers 2→4" is written with plain "->" */
 };
 
+/* How the layers went: what the newest layers events told, the oldest first; further layers are left out. */
+enum { STATE_LAYERS = 64, STATE_LAYERS_PAST = 48, STATE_PENDING = 16 };
+
+struct state_layers_past {
+    int count;
+    int64_t step[STATE_LAYERS_PAST];
+    bool wrong[STATE_LAYERS_PAST];                    /* a wrong rule was in force then */
+    float grad_norm[STATE_LAYERS_PAST][STATE_LAYERS]; /* unknown: NaN */
+};
+
 enum event_level { LEVEL_INFO, LEVEL_WARNING, LEVEL_ERROR, LEVELS };
 
 struct state_log_line {
@@ -70,8 +80,11 @@ struct run_state {
     double start_time, last_time;                                                          /* of the events */
     struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase; /* the newest of
                                      each; kind EVENT_NONE: none yet, or gone with a rewind */
-    struct event alarm;    /* the newest of level warning or error */
-    struct event command;  /* the newest: pending, applied or refused */
+    struct event alarm;   /* the newest of level warning or error */
+    struct event command; /* the newest: pending, applied or refused */
+    int64_t
+        pending_count; /* persons' commands that have no answer yet, as last told, the oldest first; those */
+    struct event *pending; /* beyond STATE_PENDING are left out. Live only: a copy has none */
     int64_t requests;      /* control events that told of one who asks */
     double best_precision; /* of the evaluations; unknown: none */
     int64_t best_step;
@@ -79,6 +92,8 @@ struct run_state {
     struct event *devices; /* newest device event by device */
     int64_t images_count;
     struct event *images; /* image events of the newest step asked for */
+
+    struct state_layers_past layers_past;
 
     int64_t point_count;
     struct state_curve_point *points;

@@ -188,6 +188,8 @@ static void send_layers(struct player *p) {
         {"softmax_linear", 1930, 0.94, 0.61, 0.131, 0},
     };
     struct event event = event_new(EVENT_LAYERS);
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        layers[i].grad_norm *= 1 + exp(-(double)p->step / (200 + 100 * (double)i));
     event.layers.step = p->step;
     event.layers.layer_count = sizeof layers / sizeof *layers;
     event.layers.layers = layers;
@@ -438,9 +440,9 @@ enum status stream_play(const struct stream_script *script, stream_sink *sink, v
             change_towers(&p, script->towers_to);
         send_step(&p, step);
         after_step(&p);
+        if (script->layers && (step % LAYERS_EVERY == 0 || i == script->steps))
+            send_layers(&p);
     }
-    if (script->layers)
-        send_layers(&p);
     if (script->frozen && script->towers > 0)
         freeze(&p);
     if (script->ended) {

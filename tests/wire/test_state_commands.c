@@ -1,5 +1,6 @@
 /* What the fold knows of commands, wrong rules and the ways back: what the next step takes, and where a
  * rewind goes. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -250,6 +251,87 @@ static void screens_are_quiet(void **context) {
     state_free(state);
 }
 
+static struct event asked(const char *id, const char *from, const char *text, const char *status) {
+    struct event event = fold_command(0, text, status, 3);
+    event.command.id = id;
+    event.command.from = from;
+    return event;
+}
+
+/* Commands wait in the order they came, say how far they are, and go with their answers; those of screens
+ * are not told. */
+static void what_is_pending(void **context) {
+    (void)context;
+    struct run_state *state = state_new(), *copy;
+    fold_apply(state, asked("1", "ctl", "towers 300", "pending"));
+    fold_apply(state, asked("1", "ada@pts/1", "eval", "pending")); /* another's first command */
+    struct event of_screen = asked("2", "ada@pts/1", "why on", "pending");
+    of_screen.command.screen = "Why";
+    fold_apply(state, of_screen);
+    assert_int_equal(state->pending_count, 2);
+    struct event how_far = asked("1", "ctl", "towers 300", "pending");
+    how_far.command.reason = "7 of 300 towers have their memory";
+    fold_apply(state, how_far);
+    assert_int_equal(state->pending_count, 2);
+    assert_string_equal(state->pending[0].command.reason, how_far.command.reason);
+    assert_null(state->pending[1].command.reason);
+    copy = state_copy(state); /* of a record, which has none */
+    assert_int_equal(copy->pending_count, 0);
+    state_free(copy);
+    fold_apply(state, asked("1", "ctl", "towers 300", "refused"));
+    assert_int_equal(state->pending_count, 1);
+    assert_string_equal(state->pending[0].command.text, "eval");
+    for (int i = 0; i < 3 * STATE_PENDING; i++) { /* more than are kept */
+        char id[16];
+        snprintf(id, sizeof id, "more %d", i);
+        fold_apply(state, asked(id, "ctl", "save", "pending"));
+    }
+    assert_int_equal(state->pending_count, STATE_PENDING);
+    fold_apply(state, asked("1", "ada@pts/1", "eval", "applied"));
+    assert_string_equal(state->pending[STATE_PENDING - 2].command.text, "save");
+    assert_int_equal(state->pending_count, STATE_PENDING - 1);
+    fold_apply(state, fold_start(1, 3)); /* another engine knows nothing of them */
+    assert_int_equal(state->pending_count, 0);
+    state_free(state);
+}
+
+static void fold_layers(struct run_state *state, int64_t step, double norm, int64_t count) {
+    struct event_layer layers[STATE_LAYERS + 3] = {{.name = "conv1", .grad_norm = norm}};
+    struct event event = event_new(EVENT_LAYERS);
+    event.layers.step = step;
+    event.layers.layers = layers;
+    event.layers.layer_count = count;
+    fold_apply(state, event);
+}
+
+/* The layers' past is bounded, goes back with the run, and knows what a wrong rule made. */
+static void the_past_of_the_layers(void **context) {
+    (void)context;
+    struct run_state *state = state_new();
+    const struct state_layers_past *past = &state->layers_past;
+    for (int i = 1; i <= STATE_LAYERS_PAST + 10; i++)
+        fold_layers(state, 100 * i, i, STATE_LAYERS + 3);
+    assert_int_equal(past->count, STATE_LAYERS_PAST);
+    assert_int_equal(past->step[0], 1100);
+    assert_true(past->grad_norm[0][0] == 11 &&
+                past->grad_norm[STATE_LAYERS_PAST - 1][0] == STATE_LAYERS_PAST + 10);
+    struct event rewind = event_new(EVENT_REWIND);
+    rewind.seq = 1;
+    rewind.rewind.to = 2950;
+    fold_apply(state, rewind);
+    assert_int_equal(past->step[past->count - 1], 2900);
+    fold_layers(state, 2900, 7, 1); /* told again */
+    assert_int_equal(past->count, 19);
+    assert_true(past->grad_norm[18][0] == 7 && isnan(past->grad_norm[18][1]) && !past->wrong[18]);
+    fold_apply(state, fold_command(2, "why apply sum", "applied", 2950));
+    fold_layers(state, 3000, 8, 1);
+    assert_true(past->count == 20 && past->wrong[19]);
+    struct run_state *copy = state_copy(state);
+    assert_memory_equal(&copy->layers_past, past, sizeof *past);
+    state_free(copy);
+    state_free(state);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rewind_brings_back_the_step_before_the_wrong_rule),
@@ -259,6 +341,8 @@ int main(void) {
         cmocka_unit_test(a_wrong_rule_comes_and_goes_with_its_command),
         cmocka_unit_test(many_wrong_rules_stay_bounded),
         cmocka_unit_test(screens_are_quiet),
+        cmocka_unit_test(what_is_pending),
+        cmocka_unit_test(the_past_of_the_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
