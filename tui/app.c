@@ -139,10 +139,13 @@ static enum app_wish entered(struct app *app, const struct run_state *state, dou
         say_wrong(app, now);
         return APP_NOTHING;
     }
-    if (parsed.kind != COMMAND_PHASE && parsed.kind != COMMAND_STOP && !parsed.rewind)
+    bool applies = parsed.kind == COMMAND_WHY && parsed.why == WHY_APPLY;
+    if (parsed.kind != COMMAND_PHASE && parsed.kind != COMMAND_STOP && !parsed.rewind && !applies)
         return app_command(app, state, now, parsed.text);
     struct view_orders orders = {.count = 0}; /* as by its key */
     orders_add(&orders, "%s", parsed.text);
+    if (applies)
+        why_ask_to_apply(parsed.name, app->screen == SCREEN_WHY, &orders);
     if (parsed.kind == COMMAND_STOP)
         ask_to_stop(&orders, parsed.discard);
     else if (parsed.rewind)
@@ -232,9 +235,15 @@ static enum app_wish dismiss(struct app *app, const struct run_state *state, dou
     return APP_NOTHING;
 }
 
-/* Who turns once too often still reads the page. */
+/* Who turns once too often still reads the page. A page that is longer than the screen is turned in itself
+ * first. */
 static enum app_wish turn_page(struct app *app, bool on, double now) {
     const struct guide *guide = app->options.guide;
+    if (on ? app->guide_row + app->guide_rows < app->guide_all : app->guide_row > 0) {
+        int row = app->guide_row + (on ? app->guide_rows : -app->guide_rows);
+        app->guide_row = row < 0 ? 0 : row;
+        return APP_NOTHING;
+    }
     bool end = on ? guide->done : guide->part <= 1;
     if (end)
         app_say(app, STYLE_PLAIN, on ? "this was the last page: q leaves" : "this is the first page", now);

@@ -39,12 +39,31 @@ static void draw_said(struct canvas *canvas, const struct frame_layout *frame, e
     draw_words(canvas, box, style, text);
 }
 
+/* What the run is asked to do and has not done yet, by whomever: the newest that tells how far it is, else
+ * the newest; "": nothing. */
+static void pending_words(const struct run_state *state, char *out, size_t size) {
+    const struct event *told = NULL;
+    *out = 0;
+    for (int64_t i = 0; i < state->pending_count; i++)
+        if (!told || state->pending[i].command.reason || !told->command.reason)
+            told = &state->pending[i];
+    if (!told || state->ended || state->crashed)
+        return;
+    event_words(told, out, size);
+    size_t length = strlen(out);
+    if (state->pending_count > 1)
+        snprintf(out + length, size - length, "   and %lld more", (long long)state->pending_count - 1);
+}
+
 /* What may stand on the message line without being pressing: not where the footer would have to give way. */
 static void draw_calm(const struct app *app, struct canvas *canvas, struct box box,
                       const struct run_state *state) {
-    char text[512];
+    char text[512], pending[512];
+    pending_words(state, pending, sizeof pending);
     if (app->show_budget)
         footer_budget(&app->budget, canvas, box);
+    else if (*pending)
+        draw_words(canvas, box, STYLE_PLAIN, pending);
     else if (app->about.replay)
         footer_record(&app->about, canvas, box);
     else if (app->about.reading && isfinite(app->about.read))
@@ -97,15 +116,32 @@ static void name_keys(const struct app *app, enum action action, char out[40]) {
     }
 }
 
+/* The guide's words from the row that was turned to. */
+static const char *guide_words(struct app *app, int cols, int rows) {
+    const struct guide *guide = app->options.guide;
+    if (app->guide_part != guide->part)
+        app->guide_row = 0;
+    app->guide_part = guide->part;
+    app->guide_rows = rows;
+    app->guide_all = text_rows(guide->text, cols);
+    if (app->guide_row >= app->guide_all) /* the terminal became wider */
+        app->guide_row = app->guide_all > 0 ? app->guide_all - 1 : 0;
+    return text_from(guide->text, cols, app->guide_row);
+}
+
 /* The guide's words take the lower part of the screen. */
-static void draw_guide(const struct app *app, struct canvas *canvas, struct frame_layout *frame) {
+static void draw_guide(struct app *app, struct canvas *canvas, struct frame_layout *frame) {
     const struct guide *guide = app->options.guide;
     int margin = canvas->cols >= 24 ? 1 : 0, cols = canvas->cols - 2 * margin;
     int rows = text_rows(guide->text, cols), body = frame->body.rows;
     int most = body > 12 ? body - 6 : body - 1; /* on a small screen they are what matters */
     rows = rows > most ? most : rows;
+    app->guide_all = 0;
     if (rows < 1)
         return;
+    const char *text = guide_words(app, cols, rows);
+    bool earlier = app->guide_row > 0;
+    bool more = app->guide_row + rows < app->guide_all;
     frame->body.rows -= rows + 1;
     struct box box = {frame->body.row + frame->body.rows, 0, 1, canvas->cols};
     scene_rule(canvas, box);
@@ -116,17 +152,24 @@ static void draw_guide(const struct app *app, struct canvas *canvas, struct fram
     name_keys(app, ACTION_LEAVE, leave);
     back[strcspn(back, " ")] = 0; /* one is enough */
     int length =
-        guide->done
+        guide->done && !more
             ? snprintf(words, sizeof words, "%d of %d, the end: %s leaves", guide->part, guide->parts, leave)
-            : snprintf(words, sizeof words, brief ? "%d of %d: %s on" : "%d of %d: %s goes on", guide->part,
-                       guide->parts, on);
-    if (guide->part > 1)
+            : snprintf(words, sizeof words, "%d of %d: %s %s", guide->part, guide->parts, on,
+                       more    ? "reads on"
+                       : brief ? "on"
+                               : "goes on");
+    if (guide->part > 1 || earlier)
         length += snprintf(words + length, sizeof words - (size_t)length,
                            brief ? ", %s back" : ", %s goes back", back);
-    if (guide->done && !brief)
+    if (guide->done && !more && !brief)
         snprintf(words + length, sizeof words - (size_t)length, ", or look around");
     canvas_print(canvas, box.row, margin + 2, cols - 2, STYLE_KEY, " %s ", words);
-    canvas_paragraph(canvas, (struct box){box.row + 1, margin, rows, cols}, STYLE_STRONG, guide->text);
+    for (int i = 0; i < rows; i++, text = text_from(text, cols, 1)) { /* no ellipsis: one reads on */
+        char line[sizeof guide->text];
+        size_t bytes = text_fit(text, cols);
+        snprintf(line, sizeof line, "%.*s", (int)bytes, text);
+        canvas_text(canvas, box.row + 1 + i, margin, cols + 1, STYLE_STRONG, line);
+    }
 }
 
 static void draw_footer(const struct app *app, struct canvas *canvas, struct box box,

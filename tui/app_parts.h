@@ -64,6 +64,8 @@ struct app {
                          ask */
     size_t guided;    /* the guide's keys that were pressed */
     unsigned returns; /* of the guide, when they were */
+    int guide_part;   /* whose words are shown, from row guide_row on; guide_rows: as many as there is room for */
+    int guide_row, guide_rows, guide_all; /* guide_all: rows that all of them take */
 };
 
 /* Where keys mean something now: WHERE_... */

@@ -99,6 +99,12 @@ static const char *next_row(const char *text, size_t bytes) {
     return text + strspn(text, " ");
 }
 
+const char *text_from(const char *text, int cols, int row) {
+    for (; *text && cols > 0 && row > 0; row--)
+        text = next_row(text, text_fit(text, cols));
+    return text;
+}
+
 int text_rows(const char *text, int cols) {
     int rows = 0;
     for (; *text && cols > 0; rows++)

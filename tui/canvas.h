@@ -95,6 +95,8 @@ int text_width(const char *text);
 size_t text_fit(const char *text, int cols);
 /* Rows of `cols` columns that canvas_paragraph() takes for the text when it has them; 0 without columns. */
 int text_rows(const char *text, int cols);
+/* The text from row `row` of those on; its end when there are fewer. */
+const char *text_from(const char *text, int cols, int row);
 /* A character as UTF-8 into out[5], with its ending zero; returns its bytes. */
 int rune_encode(uint32_t rune, char out[5]);
 

@@ -66,12 +66,10 @@ static const char *selected_rule(const struct why_view *view, const struct why_s
     return all ? all[i].name : names[i];
 }
 
-static void ask_to_apply(const struct why_view *view, const struct why_step *step,
-                         struct view_orders *orders) {
-    const char *name = selected_rule(view, step);
-    orders_add(orders, "why apply %s", name);
+void why_ask_to_apply(const char *rule, bool keys, struct view_orders *orders) {
     snprintf(orders->question, sizeof orders->question,
-             "train on under \"%s\"? r takes it back, R rewinds as well.   y applies it", name);
+             "train on under \"%s\"? %s takes it back%s.   y applies it", rule, keys ? "r" : "why restore",
+             keys ? ", R rewinds as well" : "");
 }
 
 void why_ask_to_rewind(const struct run_state *state, struct view_orders *orders) {
@@ -107,7 +105,8 @@ static bool act_on_step(struct why_view *view, enum action action, const struct 
             orders_add(orders, "phase run");
         return true;
     case ACTION_WHY_APPLY:
-        ask_to_apply(view, step, orders);
+        orders_add(orders, "why apply %s", selected_rule(view, step));
+        why_ask_to_apply(selected_rule(view, step), true, orders);
         return true;
     case ACTION_WHY_RESTORE:
         orders_add(orders, "why restore");

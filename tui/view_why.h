@@ -33,6 +33,10 @@ bool why_view_act(struct why_view *view, enum action action, const struct scene 
 /* The question before the orders, a command that rewinds, are sent; none if that drops nothing. */
 void why_ask_to_rewind(const struct run_state *state, struct view_orders *orders);
 
+/* The question before the orders, a command that applies a wrong rule, are sent. keys: those of the screen
+ * act. */
+void why_ask_to_apply(const char *rule, bool keys, struct view_orders *orders);
+
 /* Orders that nobody pressed a key for: the pictures of a shard that has just been loaded. */
 void why_view_due(struct why_view *view, const struct scene *scene, struct view_orders *orders);
 

@@ -203,7 +203,8 @@ static void typed_is_asked_too(void **state) {
     } asked[] = {{"stop", "stop the run? It saves and ends."},
                  {"stop --discard", "stop the run? It ends, saved or not."},
                  {"restore --rewind", "back to step 12? Steps 13 to 20 are lost."},
-                 {"why restore --rewind", "back to step 12? Steps 13 to 20 are lost."}};
+                 {"why restore --rewind", "back to step 12? Steps 13 to 20 are lost."},
+                 {"why apply sum", "train on under \"sum\"? why restore takes it back."}};
     struct desk desk = desk_new(
         &(struct stream_script){.towers = 4, .steps = 20, .applied = "sum", .applied_after = 12}, false);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
@@ -258,6 +259,37 @@ static void an_old_alarm_tells_its_time(void **state) {
     control.time = came + 1;
     assert_int_equal(state_apply(desk.state, &control), STATUS_OK);
     assert_false(desk_shows(&desk, "alarm: "));
+    desk_free(&desk);
+}
+
+/* What another console or ctl has asked for is told while it is under way. */
+static void others_commands_are_told(void **state) {
+    (void)state;
+    struct desk desk = desk_new(&(struct stream_script){.towers = 4, .steps = 20}, true);
+    struct event event = event_new(EVENT_COMMAND);
+    event.command.id = "1";
+    event.command.from = "ctl";
+    event.command.text = "towers 300";
+    event.command.status = "pending";
+    assert_int_equal(state_apply(desk.state, &event), STATUS_OK);
+    assert_true(desk_shows(&desk, "towers 300 (ctl) pending"));
+    event.command.reason = "7 of 300 towers have their memory";
+    assert_int_equal(state_apply(desk.state, &event), STATUS_OK);
+    assert_true(desk_shows(&desk, "towers 300 (ctl) pending: 7 of 300 towers have their memory"));
+    app_say(desk.app, STYLE_WARNING, "something pressing", desk.now);
+    assert_true(desk_shows(&desk, "something pressing"));
+    desk.now += 10;
+    event.command.id = "2";
+    event.command.text = "save";
+    event.command.reason = NULL;
+    assert_int_equal(state_apply(desk.state, &event), STATUS_OK);
+    assert_true(desk_shows(&desk, "7 of 300 towers have their memory   and 1 more"));
+    event.command.status = "applied";
+    assert_int_equal(state_apply(desk.state, &event), STATUS_OK);
+    event.command.id = "1";
+    event.command.text = "towers 300";
+    assert_int_equal(state_apply(desk.state, &event), STATUS_OK);
+    assert_false(desk_shows(&desk, "pending"));
     desk_free(&desk);
 }
 
@@ -419,6 +451,7 @@ int main(void) {
         cmocka_unit_test(commands),
         cmocka_unit_test(typed_is_asked_too),
         cmocka_unit_test(a_move_takes_the_message_away),
+        cmocka_unit_test(others_commands_are_told),
         cmocka_unit_test(an_alarm_stands_at_once),
         cmocka_unit_test(an_old_alarm_tells_its_time),
         cmocka_unit_test(answers),

@@ -38,6 +38,9 @@ static void asks(void **state) {
     check_keys("2bnn", "why on;phase next;");
     check_keys("2an", "why on;");
     check_keys("2ay", "why on;why apply unscoped;");
+    check_keys("2:why apply last|", "why on;"); /* the same question */
+    check_keys("2:why apply last|n", "why on;");
+    check_keys("2:why apply last|y", "why on;why apply last;");
     check_keys("2r", "why on;why restore;");
     check_keys("2R", "why on;"); /* what is lost is asked about */
     check_keys("2Rn", "why on;");
@@ -237,6 +240,55 @@ static void a_guide_makes_the_steps(void **unused) {
     }
 }
 
+static bool shows(const struct app_run *run, const char *text) {
+    char row[256];
+    for (int i = 0; i < run->canvas->rows; i++) {
+        app_run_row(run->canvas, i, row);
+        if (strstr(row, text))
+            return true;
+    }
+    return false;
+}
+
+/* A page of a guide that is longer than the screen is turned in itself before the next one comes, also back;
+ * each of its words is shown. */
+static void a_long_page_is_turned_in_itself(void **unused) {
+    (void)unused;
+    struct guide guide = {.part = 2, .parts = 3};
+    for (int i = 0; i < 100; i++)
+        snprintf(guide.text + strlen(guide.text), sizeof guide.text - strlen(guide.text), "word%02d ", i);
+    struct app_run run;
+    app_run_open(&run, app_run_state("losses", 4), 24, 40, &guide);
+    bool seen[100] = {false};
+    int turns = 0;
+    enum app_wish wish = APP_NOTHING;
+    for (; wish == APP_NOTHING && turns < 20; turns++) {
+        app_run_draw(&run, 10);
+        for (int i = 0; i < 100; i++) {
+            char word[16];
+            snprintf(word, sizeof word, "word%02d", i);
+            seen[i] = seen[i] || shows(&run, word);
+        }
+        assert_int_equal(shows(&run, "reads on"), !shows(&run, "word99"));
+        wish = app_key(run.app, 'n', run.state, 10);
+    }
+    assert_int_equal(wish, APP_GO_ON);
+    assert_true(turns > 1 && turns < 20);
+    for (int i = 0; i < 100; i++)
+        assert_true(seen[i]);
+    for (int back = 0; back < turns - 1; back++) {
+        assert_int_equal(app_key(run.app, 'b', run.state, 10), APP_NOTHING);
+        app_run_draw(&run, 10);
+    }
+    assert_true(shows(&run, "word00"));
+    assert_int_equal(app_key(run.app, 'b', run.state, 10), APP_GO_BACK);
+    app_key(run.app, 'n', run.state, 10);
+    guide.part = 3; /* another page begins at its begin */
+    app_run_draw(&run, 10);
+    assert_true(shows(&run, "word00"));
+    app_run_close(&run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(asks),
@@ -245,6 +297,7 @@ int main(void) {
         cmocka_unit_test(says_who_asks),
         cmocka_unit_test(notices_give_way),
         cmocka_unit_test(a_guide_makes_the_steps),
+        cmocka_unit_test(a_long_page_is_turned_in_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
