@@ -273,7 +273,7 @@ static bool is_routine(enum state_marker_kind kind) {
     return kind == MARKER_CHECKPOINT || kind == MARKER_EVAL || kind == MARKER_NOTE;
 }
 
-/* Which columns of the row of markers are taken. */
+/* Which columns of the row of markers are taken: by markers, and by texts with a blank on both sides. */
 enum { MARKER_COLS = 512 };
 
 struct marker_row {
@@ -294,7 +294,9 @@ static bool is_free(const struct marker_row *row, int col, int cols) {
 }
 
 static void take(struct marker_row *row, int col, int cols) {
-    memset(row->taken + col - row->box.col, true, (size_t)cols * sizeof *row->taken);
+    for (int c = col - row->box.col; c < col - row->box.col + cols; c++)
+        if (c >= 0 && c < MARKER_COLS)
+            row->taken[c] = true;
 }
 
 /* "towers 2->4" as "towers 2→4". */
@@ -324,10 +326,10 @@ static void draw_marker(struct canvas *canvas, const struct plot_layout *at, str
     int width = text_width(text), edge = at->markers.col + at->markers.cols - col - 2;
     if (is_free(taken, col + 1, width + (width < edge ? 2 : 1))) {
         canvas_text(canvas, row, col + 2, width, style, text);
-        take(taken, col + 1, width + 1);
+        take(taken, col + 1, width + 2);
     } else if (is_free(taken, col - width - 2, width + 2)) {
         canvas_text(canvas, row, col - width - 1, width, style, text);
-        take(taken, col - width - 1, width + 1);
+        take(taken, col - width - 2, width + 2);
     }
     taken->saved = taken->saved || marker->kind == MARKER_CHECKPOINT;
     if (is_routine(marker->kind))

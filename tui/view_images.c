@@ -103,7 +103,11 @@ static void draw_verdict(const struct scene *scene, int row, int col, int rows, 
         snprintf(text, sizeof text, "is %s, not yet seen", is);
     else if (right)
         snprintf(text, sizeof text, "\u2713 %s, %.0f %%", is, 100 * image->probability);
-    else
+    if (!known && text_width(text) > cols)
+        snprintf(text, sizeof text, "is %s", is);
+    if (known && right && text_width(text) > cols)
+        snprintf(text, sizeof text, "\u2713 %s", is);
+    if (known && !right)
         snprintf(text, sizeof text, "\u2717 is %s, not %s, %.0f %%", is, taken_for, 100 * image->probability);
     if (known && !right && text_width(text) > cols) {
         class_words(scene->state, image->label, true, is, sizeof is);
@@ -112,7 +116,8 @@ static void draw_verdict(const struct scene *scene, int row, int col, int rows, 
             snprintf(text, sizeof text, "not %s, %.0f %%", taken_for, 100 * image->probability);
             if (text_width(text) > cols - 2)
                 snprintf(text, sizeof text, "not %s", taken_for);
-            canvas_text(scene->canvas, row + 1, col + 2, cols - 2, STYLE_WARNING, text);
+            int in = text_width(text) + 2 <= cols ? 2 : 0;
+            canvas_text(scene->canvas, row + 1, col + in, cols - in, STYLE_WARNING, text);
             snprintf(text, sizeof text, "\u2717 %s", is);
         } else if (text_width(text) > cols) {
             snprintf(text, sizeof text, "\u2717 %s, not %s", is, taken_for);
@@ -261,9 +266,15 @@ void images_view_draw(struct images_view *view, const struct scene *scene, struc
         if (images) {
             char step[FORMAT_SIZE];
             format_count(step, images->step);
-            canvas_print(canvas, box.row, box.col + 40, box.cols - 40, STYLE_FAINT,
-                         "as the network saw them at step %s", step);
+            const char *words = "as the network saw them at step ";
+            if (text_width(words) + text_width(step) > box.cols - 40)
+                words = "at step ";
+            canvas_print(canvas, box.row, box.col + 40, box.cols - 40, STYLE_FAINT, "%s%s", words, step);
             draw_pictures(scene, (struct box){box.row + 2, box.col, box.rows - 2, box.cols}, images);
+        } else if (scene->state->control.kind == EVENT_CONTROL && !scene->state->control.control.yours) {
+            canvas_paragraph(canvas, (struct box){box.row + 2, box.col, box.rows - 2, box.cols}, STYLE_FAINT,
+                             "Pictures are told to all consoles when the one that has control asks for them: "
+                             "it does so as it opens this screen.");
         }
     }
     canvas_clip(canvas, canvas_whole(canvas));

@@ -38,18 +38,19 @@ double scaling_step(const struct scaling *s, int64_t towers, int64_t images) {
     return shard * s->image_ms + ring + s->update_ms;
 }
 
-static void draw_noise(const struct scene *scene, int row, int col, int cols, int64_t images) {
+/* What the noise scale says of a larger batch. */
+static enum style noise_words(const struct scene *scene, int64_t images, char *out, size_t size) {
     double noise = scene->shown->have ? scene->shown->step.noise_scale : wire_unknown();
     char text[FORMAT_SIZE], batch[FORMAT_SIZE];
     format_short(text, noise, 2);
     format_count(batch, images);
-    if (!isfinite(noise) || noise <= 0)
-        canvas_text(scene->canvas, row, col, cols, STYLE_FAINT,
-                    "noise scale not known yet: it wants two towers and some steps");
-    else
-        canvas_print(scene->canvas, row, col, cols, STYLE_PLAIN,
-                     "noise scale \u2248 %s images, batch %s: a larger one %s", text, batch,
-                     (double)images < noise ? "still saves steps" : "saves few steps");
+    if (!isfinite(noise) || noise <= 0) {
+        snprintf(out, size, "noise scale not known yet: it wants two towers and some steps");
+        return STYLE_FAINT;
+    }
+    snprintf(out, size, "noise scale \u2248 %s images, batch %s: a larger one %s", text, batch,
+             (double)images < noise ? "still saves steps" : "saves few steps");
+    return STYLE_PLAIN;
 }
 
 /* Columns of the table's halves. */
@@ -93,45 +94,76 @@ static size_t whole_bytes(double bytes) {
     return bytes > 0 && bytes < 0x1p63 ? (size_t)bytes : 0;
 }
 
+/* What was measured, the noise scale first; returns the row below. */
+static int draw_measured(const struct scene *scene, const struct scaling *s, struct box box) {
+    char image[FORMAT_SIZE], bytes[32], rate[32], text[200];
+    enum style style = noise_words(scene, s->images, text, sizeof text);
+    int rows = canvas_paragraph(scene->canvas, box, style, text);
+    box.row += rows;
+    box.rows -= rows;
+    format_short(image, s->image_ms, 3);
+    snprintf(text, sizeof text,
+             box.cols >= 90 ? "%s ms an image, %s averaged at %s/s in memory, %.2f ms a message (assumed)"
+                            : "%s ms an image, %s at %s/s, %.2f ms a message (assumed)",
+             image, memory_words(whole_bytes(s->bytes), bytes),
+             memory_words(whole_bytes(s->bandwidth * 1000), rate), s->latency_ms);
+    return box.row + canvas_paragraph(scene->canvas, box, STYLE_PLAIN, text);
+}
+
+/* The table, from `row` on; returns the row below. */
+static int draw_table(const struct scene *scene, const struct scaling *s, struct box box) {
+    struct canvas *canvas = scene->canvas;
+    bool both = box.cols >= FIXED_COLS + GROWING_COLS;
+    int row = box.row, end = box.row + box.rows;
+    canvas_print(canvas, row++, box.col, box.cols, STYLE_STRONG, "         %-20s %s", "fixed batch",
+                 both ? "growing batch" : "");
+    canvas_text(canvas, row++, box.col, box.cols, STYLE_FAINT,
+                both ? " towers   step ms efficient      batch   step ms efficient"
+                     : " towers   step ms efficient");
+    for (int64_t n = 1; n <= 1024 && row < end && (both || n <= s->images); n *= 2)
+        draw_row(scene, s, row++, box.col, both, n);
+    return row;
+}
+
 void scaling_draw(const struct scene *scene, struct box body) {
+    static const char formula[] =
+        "step = shard \u00d7 ms + 2(N\u22121)/N \u00d7 bytes/bandwidth + 2(N\u22121) "
+        "\u00d7 latency + update";
+    static const char fixed[] =
+        "fixed: the same steps in less time; growing: fewer, less noisy steps an epoch";
     struct scaling s;
     struct canvas *canvas = scene->canvas;
-    int margin = body.cols >= 24 ? 1 : 0, col = body.col + margin, cols = body.cols - 2 * margin,
-        row = body.row;
+    int margin = body.cols >= 24 ? 1 : 0;
+    struct box box = {body.row, body.col + margin, body.rows, body.cols - 2 * margin};
+    int end = body.row + body.rows;
     scaling_measure(&s, scene->state);
     canvas_clip(canvas, body);
     if (!s.known) {
-        canvas_text(canvas, row + body.rows / 3, col, cols, STYLE_FAINT,
-                    "the times of a step are not known here: nothing can be worked out");
+        canvas_paragraph(canvas, (struct box){box.row + box.rows / 3, box.col, box.rows / 2, box.cols},
+                         STYLE_FAINT, "the times of a step are not known here: nothing can be worked out");
         canvas_clip(canvas, canvas_whole(canvas));
         return;
     }
-    draw_noise(scene, row++, col, cols, s.images);
-    char image[FORMAT_SIZE], bytes[32], rate[32];
-    format_short(image, s.image_ms, 3);
-    bool wide = cols >= 90;
-    canvas_print(canvas, row++, col, cols, STYLE_PLAIN,
-                 wide ? "%s ms an image, %s averaged at %s/s in memory, %.2f ms a message (assumed)"
-                      : "%s ms an image, %s at %s/s, %.2f ms a message (assumed)",
-                 image, memory_words(whole_bytes(s.bytes), bytes),
-                 memory_words(whole_bytes(s.bandwidth * 1000), rate), s.latency_ms);
-    canvas_text(canvas, row++, col, cols, STYLE_FAINT,
-                "step = shard \u00d7 ms + 2(N\u22121)/N \u00d7 bytes/bandwidth + 2(N\u22121) \u00d7 latency "
-                "+ update");
-    canvas_text(canvas, row++, col, cols, STYLE_FAINT,
-                wide ? "ring all-reduce: Patarasuk, Yuan 2009; Thakur et al. 2005; a device for each tower"
-                     : "ring all-reduce: Patarasuk, Yuan 2009; Thakur et al. 2005; a device a tower");
-    row += body.rows >= 20;
-    bool both = cols >= FIXED_COLS + GROWING_COLS;
-    canvas_print(canvas, row++, col, cols, STYLE_STRONG, "         %-20s %s", "fixed batch",
-                 both ? "growing batch" : "");
-    canvas_text(canvas, row++, col, cols, STYLE_FAINT,
-                both ? " towers   step ms efficient      batch   step ms efficient"
-                     : " towers   step ms efficient");
-    for (int64_t n = 1; n <= 1024 && row < body.row + body.rows; n *= 2)
-        draw_row(scene, &s, row++, col, both, n);
-    if (row + 1 < body.row + body.rows)
-        canvas_text(canvas, row + 1, col, cols, STYLE_FAINT,
-                    "fixed: the same steps in less time; growing: fewer, less noisy steps an epoch");
+    const char *source =
+        box.cols >= 90 ? "ring all-reduce: Patarasuk, Yuan 2009; Thakur et al. 2005; a device for each tower"
+                       : "ring all-reduce: Patarasuk, Yuan 2009; Thakur et al. 2005; a device a tower";
+    bool narrow = text_width(source) > box.cols || text_width(formula) > box.cols;
+    box.row = draw_measured(scene, &s, box);
+    if (!narrow) {
+        canvas_text(canvas, box.row++, box.col, box.cols, STYLE_FAINT, formula);
+        canvas_text(canvas, box.row++, box.col, box.cols, STYLE_FAINT, source);
+    }
+    box.row += body.rows >= 20;
+    box.rows = end - box.row;
+    box.row = draw_table(scene, &s, box);
+    const char *const below[] = {fixed, narrow ? formula : "", narrow ? source : ""};
+    for (int i = 0; i < 3; i++) { /* what finds room whole */
+        int rows = text_rows(below[i], box.cols);
+        box.rows = end - box.row - 1;
+        if (rows == 0 || rows > box.rows)
+            continue;
+        canvas_paragraph(canvas, (struct box){box.row + 1, box.col, rows, box.cols}, STYLE_FAINT, below[i]);
+        box.row += 1 + rows;
+    }
     canvas_clip(canvas, canvas_whole(canvas));
 }

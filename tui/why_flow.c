@@ -42,6 +42,8 @@ static void draw_heads(const struct scene *scene, const struct why_picture *p) {
     else
         snprintf(scope, sizeof scope, "\u25c2 tower_%d/ \u25b8", p->view->tower);
     snprintf(text, sizeof text, wide ? "collection 'losses'  scope %s" : "'losses' scope %s", scope);
+    if (text_width(text) > at->terms.cols)
+        snprintf(text, sizeof text, "%s", scope);
     head(scene, p, at->terms, false, WHY_LOSSES, WHY_LOSSES, text);
     head(scene, p, at->total, true, WHY_LOSSES, WHY_LOSSES, wide ? "add_n" : "total");
     head(scene, p, at->norm, true, WHY_BACKWARD, WHY_BACKWARD, "|g|");
@@ -64,15 +66,34 @@ static bool is_lit(const struct why_picture *p, int tower) {
     return p->view->no_scope ? tower <= p->view->tower : tower == p->view->tower;
 }
 
-/* The last part of a long name matters as much as the first: its middle goes. */
+/* The layer tells two terms of one tower apart: where a name has no room, its end goes, then the scope, which
+ * the head names. */
 static void fit_name(const char *name, int cols, char *out, size_t size) {
-    int length = text_width(name);
-    if (length <= cols || cols < 12 || (int)strlen(name) != length) {
-        snprintf(out, size, "%s", name);
+    const char *scope = strchr(name, '/'), *kind = strrchr(name, '/');
+    snprintf(out, size, "%s", name);
+    if (text_width(name) <= cols || !scope || (kind > scope && (int)(kind - name) + 2 <= cols))
         return;
-    }
-    int begin = (cols - 1) / 2, end = cols - 1 - begin;
-    snprintf(out, size, "%.*s\u2026%s", begin, name, name + length - end);
+    snprintf(out, size, "%s", scope + 1);
+    if (text_width(out) > cols && kind > scope && kind - scope - 1 <= cols)
+        out[kind - scope - 1] = 0;
+}
+
+/* "tower_0/ ... tower_2/  9 terms", or as much of it as there is room for. */
+static void folded_name(const struct why_row *r, int terms, int cols, char *out, size_t size) {
+    char count[32] = "";
+    int all = (r->last - r->tower + 1) * terms;
+    if (terms > 0)
+        snprintf(count, sizeof count, " %d term%s", all, all == 1 ? "" : "s");
+    if (r->last > r->tower)
+        snprintf(out, size, "tower_%d/ \u2026 tower_%d/ %s", r->tower, r->last, count);
+    else
+        snprintf(out, size, "tower_%d/ \u2026%s", r->tower, count);
+    if (text_width(out) <= cols)
+        return;
+    if (r->last > r->tower)
+        snprintf(out, size, "tower_%d\u2013%d/", r->tower, r->last);
+    else
+        snprintf(out, size, "tower_%d/ \u2026", r->tower);
 }
 
 static void draw_term(const struct scene *scene, const struct why_picture *p, int row,
@@ -85,25 +106,19 @@ static void draw_term(const struct scene *scene, const struct why_picture *p, in
     enum style style = lit ? (no_scope ? STYLE_WARNING : STYLE_STRONG) : STYLE_FAINT;
     char text[128], name[128], value[FORMAT_SIZE];
     int left = span.col + 1, room = span.cols - 2, end = left + room;
-    if (r->last > r->tower) {
-        snprintf(text, sizeof text, "tower_%d/ \u2026 tower_%d/  %d terms", r->tower, r->last,
-                 (r->last - r->tower + 1) * p->step->terms);
-        canvas_text(canvas, row, left, room, style, text);
-    } else if (r->term == -2) {
+    if (r->term == -2) {
         canvas_print(canvas, row, left, room, style, "  \u2026 and the others of its %d", p->step->terms);
-    } else if (r->term < 0) {
-        if (p->step->terms > 0)
-            snprintf(text, sizeof text, "tower_%d/ \u2026 %d terms", r->tower, p->step->terms);
-        else
-            snprintf(text, sizeof text, "tower_%d/ \u2026", r->tower);
+    } else if (r->term < 0 || r->last > r->tower) {
+        folded_name(r, p->step->terms, room, text, sizeof text);
         canvas_text(canvas, row, left, room, style, text);
     } else {
         double number;
         const char *full = why_step_term(p->step, r->tower, r->term, &number);
         int digits = decimals_of(p), value_cols = digits + 3;
         format_fixed(value, beyond(p, WHY_LOSSES) ? number : wire_unknown(), value_cols, digits);
-        fit_name(full ? full : "", room - value_cols - 1, name, sizeof name);
-        canvas_text(canvas, row, left, room - value_cols - 1, style, name);
+        int name_cols = room - 1 - text_width(value + strspn(value, " "));
+        fit_name(full ? full : "", name_cols, name, sizeof name);
+        canvas_text(canvas, row, left, name_cols, style, name);
         canvas_text_right(canvas, row, end, value_cols, style, value);
     }
     if (lit) {
@@ -254,6 +269,8 @@ static bool draw_update(const struct scene *scene, const struct why_picture *p, 
     snprintf(text, sizeof text, "w\u2190w\u2212%.8s\u00b7%s", rate, by);
     if (text_width(text) > room)
         snprintf(text, sizeof text, "w\u2212%.8s\u00b7%s", rate, by);
+    if (text_width(text) > room)
+        snprintf(text, sizeof text, "w\u2212lr\u00b7%s", by);
     canvas_text(scene->canvas, row, col, room, beyond(p, WHY_UPDATE) ? STYLE_STRONG : STYLE_FAINT, text);
     return true;
 }
@@ -275,9 +292,13 @@ static void draw_average(const struct scene *scene, const struct why_picture *p,
     char text[96], value[FORMAT_SIZE];
     const struct event_alternative *wrong = alternative(p, p->step->applied); /* what is in force instead */
     double norm = wrong ? wrong->grad_norm : p->step->grad_norm;
-    format_short(value, averaged ? norm : wire_unknown(), 3);
     const char *name = p->step->applied ? "|g|" : canvas->glyphs == GLYPHS_ASCII ? "|mean|" : "|\u1e21|";
-    snprintf(text, sizeof text, "%s %s", name, value);
+    for (int digits = 3; digits > 1; digits--) {
+        format_short(value, averaged ? norm : wire_unknown(), digits);
+        snprintf(text, sizeof text, "%s %s", name, value);
+        if (text_width(text) <= room)
+            break;
+    }
     canvas_text(canvas, middle, col, room, averaged ? STYLE_STRONG : STYLE_FAINT, text);
     if (middle - 1 >= flow.row && middle > from && averaged)
         draw_loss(scene, middle - 1, col, room, wrong ? "prints" : "loss",
@@ -288,6 +309,8 @@ static void draw_average(const struct scene *scene, const struct why_picture *p,
     if (next <= bottom && updated && isfinite(p->step->update_ratio) && !p->view->presenter) {
         format_short(value, 100 * p->step->update_ratio, 2);
         snprintf(text, sizeof text, wide ? "w moves %s %%" : "by %s %%", value);
+        if (text_width(text) > room)
+            snprintf(text, sizeof text, "%s %%", value);
         canvas_text(canvas, next, col, room, STYLE_FAINT, text);
     }
 }

@@ -51,11 +51,14 @@ void why_draw_proof(const struct scene *scene, const struct why_picture *p) {
         char loss[FORMAT_SIZE], gradient[FORMAT_SIZE];
         format_short(loss, p->step->why->proof_loss_difference, 1);
         format_short(gradient, p->step->why->proof_gradient_difference, 1);
-        snprintf(text, sizeof text, "%s%s: loss differs by %s, gradient by %s", mark,
-                 verdict != WHY_HOLDS ? "not the step of one tower"
-                 : looked_at          ? "as made, with the scope"
-                                      : "one tower makes the same step",
-                 loss, gradient);
+        const char *judged = verdict != WHY_HOLDS ? "not the step of one tower"
+                             : looked_at          ? "as made, with the scope"
+                                                  : "one tower makes the same step";
+        snprintf(text, sizeof text, "%s%s: loss differs by %s, gradient by %s", mark, judged, loss, gradient);
+        if (text_width(text) > rest.cols)
+            snprintf(text, sizeof text, "%s%s: loss %s, gradient %s off", mark, judged, loss, gradient);
+        if (text_width(text) > rest.cols)
+            snprintf(text, sizeof text, "%s%s", mark, judged);
         canvas_text(scene->canvas, rest.row, rest.col, rest.cols, styles[verdict], text);
         return;
     }
@@ -124,23 +127,27 @@ static struct event_alternative alternative_at(const struct why_picture *p, int 
     return out;
 }
 
+enum { WORDS_COLS = 25 }; /* of the brief sentences */
+
 struct table_columns {
     struct column_span name, prints, norm, cosine, step, words;
 };
 
+/* The words first where they have room, then the cosine, then the norm: of three figures the step tells most.
+ */
 static struct table_columns columns_of(struct box box) {
     struct table_columns c;
     int col = box.col + 2, cols = box.cols;
     bool wide = cols >= 100;
+    int left = cols - 2 - 16 - 8 - (cols >= 30 ? 7 : 0), words = left >= WORDS_COLS ? WORDS_COLS : 0;
+    bool cosine = left - words >= 5, norm = cosine && left - words >= 12;
     struct column_span *spans[] = {&c.name, &c.prints, &c.norm, &c.cosine, &c.step};
-    int widths[] = {15, wide ? 9 : 7, cols >= 60 ? (wide ? 8 : 6) : 0, cols >= 40 ? 4 : 0,
-                    cols >= 30 ? 6 : 0};
+    int widths[] = {15, wide ? 9 : 7, norm ? (wide ? 8 : 6) : 0, cosine ? 4 : 0, cols >= 30 ? 6 : 0};
     for (int i = 0; i < 5; i++) {
         *spans[i] = (struct column_span){col, widths[i]};
         col += widths[i] ? widths[i] + (wide ? 2 : 1) : 0;
     }
-    int left = box.col + cols - col;
-    c.words = (struct column_span){col, left >= 12 ? left : 0};
+    c.words = (struct column_span){col, words ? box.col + cols - col : 0};
     return c;
 }
 
@@ -197,7 +204,7 @@ void why_draw_table(const struct scene *scene, const struct why_picture *p) {
         put_right(scene->canvas, c.step, head, STYLE_FAINT, "step");
         canvas_text(scene->canvas, head, c.words.col, c.words.cols, STYLE_FAINT,
                     p->phase >= WHY_AVERAGE && p->step->why ? "in words"
-                    : c.words.cols < 48                     ? "numbers come with the average"
+                    : c.words.cols < 48                     ? "numbers at the average"
                                                             : "in words; the numbers come with the average");
     }
     int first = p->view->selected >= box.rows ? p->view->selected - box.rows + 1 : 0;

@@ -204,12 +204,12 @@ const char *why_rule_explained(const char *name) {
 /* Why it makes no difference in this step. */
 static const char *identical_words(const char *name, const struct why_step *step) {
     if (step->towers == 1)
-        return "identical here: one tower";
+        return "identical: one tower";
     if (text_is(name, "plain-mean"))
-        return "identical here: even shards";
+        return "identical: even shards";
     if (text_is(name, "clip-before"))
-        return "identical here: no clipping";
-    return text_is(name, "decay-per-tower") ? "identical here: no decay" : "identical here";
+        return "identical: no clipping";
+    return text_is(name, "decay-per-tower") ? "identical: no decay" : "identical here";
 }
 
 /* Towers that have images, and so a loss and a gradient; *last: the last of them. */
@@ -229,8 +229,10 @@ static void last_words(const struct why_step *step, int last, bool brief, char *
     if (kept < 0 || all < kept) /* not known */
         snprintf(out, size, "only the last tower trains");
     else
-        snprintf(out, size, "%s%lld of %lld images for nothing",
-                 brief ? "" : "only the last tower trains: ", (long long)(all - kept), (long long)all);
+        snprintf(out, size,
+                 brief ? "%lld of %lld images unused"
+                       : "only the last tower trains: %lld of %lld images for nothing",
+                 (long long)(all - kept), (long long)all);
 }
 
 void why_rule_words(const struct event_alternative *rule, const struct why_step *step, bool brief, char *out,
@@ -258,8 +260,7 @@ void why_rule_words(const struct event_alternative *rule, const struct why_step 
         last_words(step, last, brief, out, size);
     } else if (text_is(name, "print-last")) {
         snprintf(out, size, "%s",
-                 brief ? "only the print is one tower's"
-                       : "the right step; only the printed loss is one tower's");
+                 brief ? "prints one tower's loss" : "the right step; only the printed loss is one tower's");
     } else if (text_is(name, "decay-per-tower")) {
         snprintf(out, size,
                  brief ? "the decay counts %d times"
@@ -267,14 +268,11 @@ void why_rule_words(const struct event_alternative *rule, const struct why_step 
                  n);
     } else if (text_is(name, "plain-mean")) {
         snprintf(out, size, "%s",
-                 brief ? "small shards weigh too much"
-                       : "uneven shards: an image of a small one weighs more");
+                 brief ? "small shards weigh more" : "uneven shards: an image of a small one weighs more");
     } else if (text_is(name, "clip-before") && wire_is_unknown(rule->grad_norm)) {
-        snprintf(out, size, "%s",
-                 brief ? "differs if something is clipped" : "differs when gradients are clipped");
+        snprintf(out, size, "%s", brief ? "differs where it clips" : "differs when gradients are clipped");
     } else if (text_is(name, "clip-before")) {
         snprintf(out, size, "%s",
-                 brief ? "the average points elsewhere"
-                       : "each gradient cut by itself: the average points elsewhere");
+                 brief ? "points another way" : "each gradient cut by itself: the average points elsewhere");
     }
 }

@@ -21,7 +21,7 @@ enum why_verdict { WHY_UNPROVEN, WHY_HOLDS, WHY_FAILS };
  * within 1e-5, gradients within 1e-4 of their norm. Two lines: what was found, and what it means. */
 enum why_verdict why_proof_words(const struct why_step *step, char *found, char *meaning, size_t size);
 
-/* A wrong rule: one sentence with the step's numbers (brief: at most 31 columns); its formula; a few
+/* A wrong rule: one sentence with the step's numbers (brief: at most 25 columns); its formula; a few
  * sentences on it. "" for a name that is not known. */
 void why_rule_words(const struct event_alternative *rule, const struct why_step *step, bool brief, char *out,
                     size_t size);
