@@ -111,6 +111,7 @@ struct combining {
     const struct combine_args *args;
     const struct table *table;
     struct place places[DEVICE_GROUP_MAX];
+    struct update_place updates[DEVICE_GROUP_MAX]; /* of the update behind it, if there is one */
     bool gathers, whole; /* whole: a GPU's share is all there is, so that its sum is the average */
 };
 
@@ -234,8 +235,10 @@ static enum status gather(struct device *device, const struct combine_args *a, s
     return STATUS_OK;
 }
 
-/* All that comes before the average is measured; the GPUs are joined. */
-static enum status begin(struct device *device, const struct combine_args *a, struct combining *c) {
+/* All that comes before the average is measured; the GPUs are joined. What an update behind it (or NULL) is
+ * told goes before that, so that the copy does not wait for the workers. */
+static enum status begin(struct device *device, const struct combine_args *a,
+                         const struct update_args *update, struct combining *c) {
     struct share *shares = device->shares;
     c->args = a;
     c->gathers = device->count > 1 && device->options.deterministic;
@@ -247,6 +250,8 @@ static enum status begin(struct device *device, const struct combine_args *a, st
     for (int g = 0; g < device->count; g++) {
         STATUS_TRY(take_share(device, g, a, &shares[g]));
         STATUS_TRY(sums_room(device, g, c->table, c->gathers ? a->towers : shares[g].count));
+        if (update)
+            STATUS_TRY(update_begin(device, g, update, &c->updates[g]));
         STATUS_TRY(find_place(device, g, a, c->table, c->gathers || shares[g].count, &c->places[g]));
     }
     if (c->gathers)
@@ -267,7 +272,7 @@ static enum status begin(struct device *device, const struct combine_args *a, st
 
 static enum status combine(struct device *device, const struct combine_args *a) {
     struct combining c;
-    STATUS_TRY(begin(device, a, &c));
+    STATUS_TRY(begin(device, a, NULL, &c));
     for (int g = 0; g < device->count; g++) {
         gpu_use(&device->gpu[g]);
         STATUS_TRY(measure(device, g, &c));
@@ -314,12 +319,11 @@ static enum status combine_update(struct device *device, const struct combine_ar
     if (u->average.data != a->average.data || u->parameters.bytes != a->average.bytes ||
         u->segment_count != a->segment_count)
         return status_fail(STATUS_INTERNAL, "an update by another gradient than the average before it");
-    STATUS_TRY(begin(device, a, &c));
+    STATUS_TRY(begin(device, a, u, &c));
     for (int g = 0; g < device->count; g++) {
         struct stream *main = &device->gpu[g].main;
-        struct finish finish = {.combining = &c, .gpu = g};
+        struct finish finish = {.combining = &c, .update = c.updates[g], .gpu = g};
         gpu_use(&device->gpu[g]);
-        STATUS_TRY(update_begin(device, g, u, &finish.update));
         struct graph_key key = key_of(device, &finish);
         STATUS_TRY(graph_run(main, &key, queue_finish, &finish));
         if (!c.gathers || g == 0)

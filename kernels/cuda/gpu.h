@@ -264,7 +264,8 @@ struct update_place {
     float *parameters, *average, *velocity, *shadow;
 };
 
-/* Find it, and send the scalars; the GPU is joined and has room for sums. */
+/* Find it, and send the scalars, which the main stream alone reads: the GPU has room for sums, and need not
+ * be joined. */
 enum status update_begin(struct device *device, int gpu, const struct update_args *args,
                          struct update_place *out);
 

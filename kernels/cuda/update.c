@@ -20,6 +20,8 @@ enum status update_begin(struct device *device, int gpu, const struct update_arg
         place_of(device, gpu, a->velocity, a->velocity.data ? bytes : 0, "the momentum", &out->velocity));
     STATUS_TRY(
         place_of(device, gpu, a->shadow, a->shadow.data ? bytes : 0, "the moving average", &out->shadow));
+    gpu_use(g);
+    g->main.queried = false;
     const struct cuda_update_scalars scalars = {.learning_rate = a->learning_rate,
                                                 .momentum = a->momentum,
                                                 .gradient_scale = a->gradient_scale,
@@ -77,8 +79,8 @@ static enum status update(struct device *device, const struct update_args *a) {
         if (!where.base[g])
             continue;
         STATUS_TRY(sums_room(device, g, table, 0));
-        STATUS_TRY(gpu_join(device, g, &main));
         STATUS_TRY(update_begin(device, g, a, &place));
+        STATUS_TRY(gpu_join(device, g, &main));
         STATUS_TRY(update_queue(device, g, table, &place));
         if (!brought)
             STATUS_TRY(bring(device, g, a));
