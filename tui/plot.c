@@ -268,9 +268,18 @@ static enum style marker_style(enum state_marker_kind kind) {
     return kind == MARKER_ALARM ? STYLE_ALARM : kind == MARKER_REWIND ? STYLE_WARNING : STYLE_FAINT;
 }
 
-/* Markers that say what the run was told or what befell it come before those of its routine. */
-static bool is_routine(enum state_marker_kind kind) {
-    return kind == MARKER_CHECKPOINT || kind == MARKER_EVAL || kind == MARKER_NOTE;
+/* Whose text comes first: what changed the run or befell it, what moved it on or stopped it, its routine. */
+enum marker_rank { RANK_CHANGE, RANK_MOVE, RANK_ROUTINE, MARKER_RANKS };
+
+static enum marker_rank marker_rank(const struct state_marker *marker) {
+    static const char *const moves[] = {"pause", "resume", "step", "phase"};
+    if (marker->kind == MARKER_CHECKPOINT || marker->kind == MARKER_EVAL || marker->kind == MARKER_NOTE)
+        return RANK_ROUTINE;
+    for (size_t i = 0; marker->kind == MARKER_COMMAND && marker->text && i < sizeof moves / sizeof *moves;
+         i++)
+        if (!strncmp(marker->text, moves[i], strlen(moves[i])))
+            return RANK_MOVE;
+    return RANK_CHANGE;
 }
 
 /* Which columns of the row of markers are taken: by markers, and by texts with a blank on both sides. */
@@ -280,7 +289,8 @@ struct marker_row {
     struct box box;
     bool taken[MARKER_COLS];
     bool saved;             /* a checkpoint is drawn */
-    int count[MARKER_COLS]; /* markers, those of the routine aside */
+    bool named;             /* a text stands there */
+    int count[MARKER_COLS]; /* markers, those of the routine aside; 0 once one of them had its turn */
 };
 
 static bool is_free(const struct marker_row *row, int col, int cols) {
@@ -308,55 +318,81 @@ static void marker_text(const char *text, char *out, size_t size) {
         snprintf(out, size, "%s", text);
 }
 
-static void draw_marker(struct canvas *canvas, const struct plot_layout *at, struct marker_row *taken,
-                        int col, const struct state_marker *marker) {
-    int row = at->markers.row;
+static void draw_mark(struct canvas *canvas, const struct plot_layout *at, struct marker_row *row, int col,
+                      const struct state_marker *marker) {
     enum style style = marker_style(marker->kind);
-    if (!is_free(taken, col, 1))
+    if (!is_free(row, col, 1))
         return;
-    canvas_put(canvas, row, col, RUNE_DOWN, style);
-    take(taken, col, 1);
-    if (marker->kind == MARKER_CHECKPOINT && taken->saved)
-        return; /* the newest has the word, the others are known by it */
-    char text[128];
-    marker_text(marker->text ? marker->text : "", text, sizeof text);
-    int others = is_routine(marker->kind) ? 0 : taken->count[col - taken->box.col] - 1;
-    if (others > 0)
-        snprintf(text + strlen(text), sizeof text - strlen(text), " +%d", others);
-    int width = text_width(text), edge = at->markers.col + at->markers.cols - col - 2;
-    if (is_free(taken, col + 1, width + (width < edge ? 2 : 1))) {
-        canvas_text(canvas, row, col + 2, width, style, text);
-        take(taken, col + 1, width + 2);
-    } else if (is_free(taken, col - width - 2, width + 2)) {
-        canvas_text(canvas, row, col - width - 1, width, style, text);
-        take(taken, col - width - 2, width + 2);
-    }
-    taken->saved = taken->saved || marker->kind == MARKER_CHECKPOINT;
-    if (is_routine(marker->kind))
-        return;
-    for (int r = at->area.row; r < at->area.row + at->area.rows; r++)
+    canvas_put(canvas, at->markers.row, col, RUNE_DOWN, style);
+    take(row, col, 1);
+    for (int r = at->area.row; marker_rank(marker) != RANK_ROUTINE && r < at->area.row + at->area.rows; r++)
         canvas_put(canvas, r, col, RUNE_DASHED_VERTICAL, style);
 }
 
-/* From the newest back: its text is the one that must be read. */
+/* The text beside a mark, with how many others it stands for: behind it, or before it. The first one must be
+ * read: where it has no room it hides older marks before it, whose lines stay. */
+static void draw_name(struct canvas *canvas, struct marker_row *row, int col,
+                      const struct state_marker *marker, int others) {
+    char text[128];
+    marker_text(marker->text ? marker->text : "", text, sizeof text);
+    if (others > 0)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " +%d", others);
+    int width = text_width(text), edge = row->box.col + row->box.cols - col - 2, from = col + 2;
+    if (!is_free(row, col + 1, width + (width < edge ? 2 : 1))) {
+        from = col - width - 1;
+        if (!is_free(row, from - 1, width + 2) && (row->named || from < row->box.col))
+            return;
+        canvas_fill(canvas, row->box.row, from, width + 1, ' ', STYLE_PLAIN);
+    }
+    row->named = true;
+    canvas_text(canvas, row->box.row, from, width, marker_style(marker->kind), text);
+    take(row, from - 1, width + 2);
+}
+
+/* A column of the row of markers; -1: not on the axis. */
+static int marker_col(const struct marker_row *row, const struct plot_layout *at, const struct axis *steps,
+                      const struct state_marker *marker) {
+    double place = axis_place(steps, (double)marker->step);
+    int col = place >= 0 && place <= 1 ? step_col(at, steps, (double)marker->step) : -1;
+    return col - row->box.col < MARKER_COLS ? col : -1;
+}
+
+/* What the run was told and what befell it: all marks, then texts, from the newest back. */
+static void draw_told(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot,
+                      const struct axis *steps, struct marker_row *row) {
+    for (int texts = 0; texts < 2; texts++)
+        for (int rank = 0; rank < RANK_ROUTINE; rank++)
+            for (int64_t i = plot->marker_count - 1; i >= 0; i--) {
+                const struct state_marker *marker = &plot->markers[i];
+                int col = (int)marker_rank(marker) == rank ? marker_col(row, at, steps, marker) : -1;
+                if (col < 0)
+                    continue;
+                int *count = &row->count[col - row->box.col];
+                if (!texts) {
+                    draw_mark(canvas, at, row, col, marker);
+                    ++*count;
+                } else if (*count > 0) {
+                    draw_name(canvas, row, col, marker, *count - 1);
+                    *count = 0;
+                }
+            }
+}
+
 static void draw_markers(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot,
                          const struct axis *steps) {
-    struct marker_row taken = {.box = at->markers};
-    for (int64_t i = 0; i < plot->marker_count; i++) {
-        double place = axis_place(steps, (double)plot->markers[i].step);
-        int col = place >= 0 && place <= 1
-                      ? step_col(at, steps, (double)plot->markers[i].step) - taken.box.col
-                      : MARKER_COLS;
-        if (col < MARKER_COLS && !is_routine(plot->markers[i].kind))
-            taken.count[col]++;
+    struct marker_row row = {.box = at->markers};
+    draw_told(canvas, at, plot, steps, &row);
+    row.named = true; /* nothing of the routine must be read */
+    for (int64_t i = plot->marker_count - 1; i >= 0; i--) {
+        const struct state_marker *marker = &plot->markers[i];
+        int col = marker_col(&row, at, steps, marker);
+        if (col < 0 || marker_rank(marker) != RANK_ROUTINE || !is_free(&row, col, 1))
+            continue;
+        draw_mark(canvas, at, &row, col, marker);
+        if (marker->kind != MARKER_CHECKPOINT || !row.saved) /* the newest has the word */
+            draw_name(canvas, &row, col, marker, 0);
+        row.saved = row.saved || marker->kind == MARKER_CHECKPOINT;
     }
-    for (int routine = 0; routine < 2; routine++)
-        for (int64_t i = plot->marker_count - 1; i >= 0; i--) {
-            const struct state_marker *marker = &plot->markers[i];
-            double place = axis_place(steps, (double)marker->step);
-            if (place >= 0 && place <= 1 && is_routine(marker->kind) == (routine == 1))
-                draw_marker(canvas, at, &taken, step_col(at, steps, (double)marker->step), marker);
-        }
 }
 
 static void draw_caption(struct canvas *canvas, const struct plot_layout *at, const struct plot *plot) {

@@ -88,6 +88,7 @@ static const struct shot shots[] = {
     SHOT("cursor", 40, 120, PLAINLY, "<<<<<<<<<<", RUN),
     SHOT("cursor-80x24", 24, 80, PLAINLY, "<<<<<<<<<<", RUN),
     SHOT("commands-120x40", 40, 120, PLAINLY, "<<<<<<<<<<<", RUN, .commands_at = 1000),
+    SHOT("commands-close-100x30", 30, 100, PLAINLY, "", RUN, .towers_at = 1060, .towers_to = 2, .commands_at = 1100, .eval_every = 300, .pause_at = 1240),
     SHOT("commands-log", 24, 80, PLAINLY, "7", RUN, .commands_at = 1000, .frozen = "update"),
     SHOT("commands-log-filtered", 24, 120, PLAINLY, "7/phase|", RUN, .commands_at = 1000, .frozen = "update"),
     SHOT("around-the-cursor", 40, 120, PLAINLY, "<<<<<<<<<<<<<<<<<<<<www", RUN),
