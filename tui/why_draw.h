@@ -17,6 +17,9 @@ struct why_picture { /* what of the step is drawn */
 /* Batch, shards, collection, totals, gradients, average, update. */
 void why_draw_flow(const struct scene *scene, const struct why_picture *picture);
 
+/* The sum of the phase in large type, at the top left of the box; nothing where it has no room. */
+void why_draw_sum(const struct scene *scene, const struct why_picture *picture, struct box box);
+
 /* The proof, the table of alternatives, and the selected one in words. */
 void why_draw_proof(const struct scene *scene, const struct why_picture *picture);
 void why_draw_table(const struct scene *scene, const struct why_picture *picture);

@@ -40,10 +40,10 @@ static void draw_heads(const struct scene *scene, const struct why_picture *p) {
     if (p->view->no_scope)
         snprintf(scope, sizeof scope, "no scope");
     else
-        snprintf(scope, sizeof scope, "\u25c2 tower_%d/ \u25b8", p->view->tower);
-    snprintf(text, sizeof text, wide ? "collection 'losses'  scope %s" : "'losses' scope %s", scope);
+        snprintf(scope, sizeof scope, "scope \u25c2 tower_%d/ \u25b8", p->view->tower);
+    snprintf(text, sizeof text, wide ? "collection 'losses'  %s" : "'losses' %s", scope);
     if (text_width(text) > at->terms.cols)
-        snprintf(text, sizeof text, "%s", scope);
+        snprintf(text, sizeof text, "%s", p->view->no_scope ? scope : scope + strlen("scope "));
     head(scene, p, at->terms, false, WHY_LOSSES, WHY_LOSSES, text);
     head(scene, p, at->total, true, WHY_LOSSES, WHY_LOSSES, wide ? "add_n" : "total");
     head(scene, p, at->norm, true, WHY_BACKWARD, WHY_BACKWARD, "|g|");
@@ -379,4 +379,7 @@ void why_draw_flow(const struct scene *scene, const struct why_picture *p) {
     }
     if (count > 0)
         draw_average(scene, p, first, last);
+    int left = p->at->shard.col, below = flow.row + flow.rows - last - 1;
+    if (p->view->presenter && count > 0)
+        why_draw_sum(scene, p, (struct box){last + 1, left, below, flow.col + flow.cols - left - 1});
 }

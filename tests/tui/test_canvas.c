@@ -3,6 +3,7 @@
 
 #include "tests/support/cmocka.h"
 #include "tui/canvas.h"
+#include "tui/large.h"
 #include "tui/raster.h"
 
 /* From Unicode's charts: of each block that the screens use or a name may hold. */
@@ -121,9 +122,35 @@ static void numbers_stay_whole(void **state) {
     assert_int_equal(text_fit("towers 4 10", 9), strlen("towers 4 "));
 }
 
+/* Large type keeps inside its box, takes the larger size where that fits, and is all or nothing. */
+static void large_type(void **state) {
+    (void)state;
+    static const char text[] = "(1.5+0)/2~3 > -4=6789";
+    enum { DOTS = 76 }; /* of the text, blanks between its characters included */
+    for (int glyphs = GLYPHS_ASCII; glyphs <= GLYPHS_BRAILLE; glyphs++)
+        for (int rows = 0; rows <= 6; rows++)
+            for (int cols = 0; cols <= 160; cols++) {
+                struct canvas *canvas = canvas_new(8, 162);
+                canvas->glyphs = (enum glyphs)glyphs;
+                int took = large_draw(canvas, (struct box){1, 1, rows, cols}, STYLE_STRONG, text), last = 0;
+                for (int i = 0; i < canvas->rows * canvas->cols; i++) {
+                    int row = i / canvas->cols, col = i % canvas->cols;
+                    if (canvas->cells[i].rune == ' ')
+                        continue;
+                    assert_true(row >= 1 && row < 1 + took && col >= 1 && col < 1 + cols);
+                    last = col > last ? col : last;
+                }
+                bool fits = cols >= DOTS && rows >= (glyphs == GLYPHS_ASCII ? 5 : 3);
+                bool wide = cols >= 2 * DOTS && rows >= 5;
+                assert_int_equal(took, !fits ? 0 : wide || glyphs == GLYPHS_ASCII ? 5 : 3);
+                assert_int_equal(last, !fits ? 0 : wide ? 2 * DOTS : DOTS);
+                canvas_free(canvas);
+            }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(widths), cmocka_unit_test(dots),
-                                       cmocka_unit_test(places), cmocka_unit_test(columns),
-                                       cmocka_unit_test(numbers_stay_whole)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(widths),     cmocka_unit_test(dots),
+                                       cmocka_unit_test(places),     cmocka_unit_test(columns),
+                                       cmocka_unit_test(large_type), cmocka_unit_test(numbers_stay_whole)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
