@@ -74,8 +74,14 @@ static void fit_name(const char *name, int cols, char *out, size_t size) {
     if (text_width(name) <= cols || !scope || (kind > scope && (int)(kind - name) + 2 <= cols))
         return;
     snprintf(out, size, "%s", scope + 1);
-    if (text_width(out) > cols && kind > scope && kind - scope - 1 <= cols)
-        out[kind - scope - 1] = 0;
+    if (text_width(out) <= cols || kind == scope)
+        return;
+    int length =
+        (int)(kind - scope) - 1; /* of the layer's name: where that is too long, its end tells most */
+    if (length <= cols)
+        out[length] = 0;
+    else if (cols > 1 && text_width(name) == (int)strlen(name))
+        snprintf(out, size, "\u2026%.*s", cols - 1, kind - (cols - 1));
 }
 
 /* "tower_0/ ... tower_2/  9 terms", or as much of it as there is room for. */
@@ -107,7 +113,10 @@ static void draw_term(const struct scene *scene, const struct why_picture *p, in
     char text[128], name[128], value[FORMAT_SIZE];
     int left = span.col + 1, room = span.cols - 2, end = left + room;
     if (r->term == -2) {
-        canvas_print(canvas, row, left, room, style, "  \u2026 and the others of its %d", p->step->terms);
+        snprintf(text, sizeof text, "  \u2026 and the others of its %d", p->step->terms);
+        if (text_width(text) > room)
+            snprintf(text, sizeof text, "\u2026 of %d", p->step->terms);
+        canvas_text(canvas, row, left, room, style, text);
     } else if (r->term < 0 || r->last > r->tower) {
         folded_name(r, p->step->terms, room, text, sizeof text);
         canvas_text(canvas, row, left, room, style, text);
