@@ -115,6 +115,7 @@ static void answer(struct hub *hub, struct peer *peer, const struct command *com
     event.command.text = command->text;
     event.command.status = status;
     event.command.reason = reason;
+    event.command.step = command->at; /* while it waits */
     pthread_mutex_lock(&hub->lock);
     if (reason)
         event.command.step = hub->summary.step;

@@ -210,7 +210,7 @@ static const struct field command_fields[] = {
          "the console's screen that sent it to draw what it shows; left out: a person or a script did"),
     TEXT(event_command, text, 0, "as typed"),
     TEXT(event_command, status, 0, "pending (live only; reason: how far it is), applied, refused"),
-    INTEGER(event_command, step, 0, "it took effect after this step"),
+    INTEGER(event_command, step, 0, "it took effect after this step; pending: it waits for it, or is at work after it"),
     TEXT(event_command, reason, 0, "why refused, or what applying it meant"),
     DOUBLE(event_command, lr, 0, "learning rate of the next step, where it was set"),
     INTEGER(event_command, batch, 0, "images of the next steps, where they were set"),

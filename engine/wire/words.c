@@ -123,6 +123,8 @@ static enum event_level command_words(struct sentence *s, const struct event_com
         return LEVEL_WARNING;
     }
     say_text(s, " ", e->status, "");
+    if (!e->reason)
+        say_integer(s, ": waits for step ", e->step, "");
     say_text(s, ": ", e->reason, "");
     return LEVEL_INFO;
 }

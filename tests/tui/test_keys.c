@@ -273,6 +273,9 @@ static void others_commands_are_told(void **state) {
     event.command.status = "pending";
     assert_int_equal(state_apply(desk.state, &event), STATUS_OK);
     assert_true(desk_shows(&desk, "towers 300 (ctl) pending"));
+    event.command.step = 5000;
+    assert_int_equal(state_apply(desk.state, &event), STATUS_OK);
+    assert_true(desk_shows(&desk, "towers 300 (ctl) pending: waits for step 5 000"));
     event.command.reason = "7 of 300 towers have their memory";
     assert_int_equal(state_apply(desk.state, &event), STATUS_OK);
     assert_true(desk_shows(&desk, "towers 300 (ctl) pending: 7 of 300 towers have their memory"));
