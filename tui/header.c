@@ -7,8 +7,8 @@
 #include "tui/format.h"
 #include "tui/why_step.h"
 
-/* A piece of the line. Pieces are left out from the least important one until the rest fits; each has a fixed
- * width, so that nothing moves while figures change. */
+/* A piece of the line. Pieces are left out from the least important one until the rest fits; each has a width
+ * that its usual figures keep to, so that nothing moves while they change. */
 struct piece {
     char text[64];
     enum style style;
@@ -77,15 +77,13 @@ static void add_rates(struct line *line, const struct scene *scene) {
     }
     if (isfinite(state->lr)) { /* of the next step: a command tells at once */
         format_short(text, state->lr, 3);
-        piece = add(line, 5, false, STYLE_PLAIN, 0);
+        piece = add(line, 5, false, STYLE_PLAIN, 9);
         snprintf(piece->text, sizeof piece->text, "lr %.12s", text);
-        piece->width = text_width(piece->text) > 9 ? text_width(piece->text) : 9;
     }
     if (state->batch != WIRE_UNKNOWN_INT) {
-        piece = add(line, 8, false, STYLE_PLAIN, 0);
+        piece = add(line, 8, false, STYLE_PLAIN, 9);
         format_count(text, state->batch);
         snprintf(piece->text, sizeof piece->text, "batch %.20s", text);
-        piece->width = text_width(piece->text) > 9 ? text_width(piece->text) : 9;
     }
     if (have && isfinite(scene->shown->images_per_second)) {
         format_count(text, (int64_t)llround(scene->shown->images_per_second));
@@ -109,6 +107,16 @@ static void add_time_left(struct line *line, const struct scene *scene) {
     format_duration(text, left * (double)state->batch / rate);
     struct piece *piece = add(line, 6, true, STYLE_PLAIN, 15);
     snprintf(piece->text, sizeof piece->text, "%.20s left", text);
+}
+
+/* Figures larger than usual (epoch 1000.00, a million images/s) push the others aside rather than touch them.
+ */
+static void widen(struct line *line) {
+    for (int i = 0; i < line->count; i++) {
+        int needed = text_width(line->pieces[i].text);
+        if (line->pieces[i].width < needed)
+            line->pieces[i].width = needed;
+    }
 }
 
 static void drop_until_it_fits(struct line *line, int cols, int gap) {
@@ -140,7 +148,6 @@ void header_draw(const struct scene *scene, struct box box, const char *run, boo
     snprintf(piece->text, sizeof piece->text, "towerscope");
     piece = add(&line, 3, false, STYLE_STRONG, 0);
     snprintf(piece->text, sizeof piece->text, "%.40s", run ? run : "");
-    piece->width = text_width(piece->text);
     char mark[5];
     rune_encode(glyph, mark);
     int words = 2 + (int)strlen(phase);
@@ -151,7 +158,6 @@ void header_draw(const struct scene *scene, struct box box, const char *run, boo
     if (applied) {
         piece = add(&line, 1, false, STYLE_ALARM, 0);
         snprintf(piece->text, sizeof piece->text, "wrong rule: %.20s", applied);
-        piece->width = text_width(piece->text);
     }
     add_step(&line, scene);
     if (alone && scene->shown->have) {
@@ -162,6 +168,7 @@ void header_draw(const struct scene *scene, struct box box, const char *run, boo
     }
     add_rates(&line, scene);
     add_time_left(&line, scene);
+    widen(&line);
     int margin = box.cols >= 24 ? 1 : 0, gap = box.cols >= 125 ? 3 : 2;
     drop_until_it_fits(&line, box.cols - 2 * margin, gap);
     int col = box.col + margin, end = box.col + box.cols - margin;

@@ -148,6 +148,28 @@ static void the_fullest_header_is_drawn(void **unused) {
     state_free(state);
 }
 
+/* Figures larger than usual do not touch what stands beside them: a thousand epochs, a million images/s. */
+static void large_figures_keep_their_distance(void **unused) {
+    (void)unused;
+    struct stream_script script = {.run = "quiet-harbor", .towers = 4, .steps = 20, .planned = 1000};
+    struct run_state *state = stream_state(&script);
+    assert_non_null(state);
+    state->step.step.epoch = 12345.67;
+    state->image_seconds = 1 / 1234567.0;
+    struct app *app = new_app(true);
+    struct canvas *canvas = canvas_new(24, 120);
+    assert_non_null(canvas);
+    (void)app_draw(app, canvas, state, 1, 10);
+    char *text = screen_text(canvas);
+    assert_non_null(text);
+    if (!strstr(text, "epoch 12345.67  lr") || !strstr(text, "  1 234 567 img/s"))
+        fail_msg("figures touch in %.200s", text);
+    free(text);
+    canvas_free(canvas);
+    app_free(app);
+    state_free(state);
+}
+
 /* The screen of images with the matrix of confusions that these events tell, as text; to be freed. */
 static char *matrix_screen(const char *const *lines, int count, int cols) {
     struct run_state *state = state_new();
@@ -208,6 +230,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_events_are_drawn),
         cmocka_unit_test(the_fullest_header_is_drawn),
+        cmocka_unit_test(large_figures_keep_their_distance),
         cmocka_unit_test(a_matrix_without_end_is_none),
         cmocka_unit_test(a_long_name_is_cut_between_characters),
     };
