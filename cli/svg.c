@@ -1,6 +1,7 @@
 #include "cli/svg.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -62,6 +63,7 @@ static enum status read_record(const struct svg_options *options, struct run_sta
     STATUS_TRY(record_reader_open(options->record, 0, &reader));
     int64_t last = 0;
     enum status status = read_until(reader, options->at, &arena, state, &last);
+    int64_t damaged = record_reader_damaged(reader);
     record_reader_close(reader);
     arena_free(&arena);
     if (status == STATUS_OK && state->events == 0)
@@ -70,6 +72,9 @@ static enum status read_record(const struct svg_options *options, struct run_sta
     if (status == STATUS_OK && options->at != WIRE_UNKNOWN_INT && options->at > last)
         return status_fail(STATUS_BAD_INPUT, "--at: there is no step %lld: the record has steps 0 to %lld",
                            (long long)options->at, (long long)last);
+    if (status == STATUS_OK && damaged > 0)
+        fprintf(stderr, "towerscope: %s: %lld line%s can't be read: the picture is drawn without\n",
+                options->record, (long long)damaged, damaged == 1 ? "" : "s");
     return status;
 }
 
@@ -264,12 +269,29 @@ static void write_svg(FILE *out, const struct preferences *preferences, const st
     fputs("</svg>\n", out);
 }
 
+/* A picture over the record that it is drawn from would be the end of the record. */
+static bool is_record(const struct svg_options *options) {
+    char path[PATH_MAX];
+    struct stat file, record;
+    if (stat(options->file, &file) || stat(options->record, &record))
+        return false;
+    if (S_ISDIR(record.st_mode) &&
+        ((size_t)snprintf(path, sizeof path, "%s/" RECORD_FILE, options->record) >= sizeof path ||
+         stat(path, &record)))
+        return false;
+    return file.st_dev == record.st_dev && file.st_ino == record.st_ino;
+}
+
 static enum status write_file(const struct svg_options *options, const struct preferences *preferences,
                               const struct canvas *canvas) {
     if (!strcmp(options->file, "-")) {
         write_svg(stdout, preferences, canvas);
         return STATUS_OK; /* main() sees whether all of it was written */
     }
+    if (is_record(options))
+        return status_fail(STATUS_REFUSED,
+                           "--svg: %s is the record itself; name another file for the picture",
+                           options->file);
     FILE *out = fopen(options->file, "we");
     if (!out)
         return status_fail(STATUS_IO, "%s can't be written: %s", options->file, strerror(errno));

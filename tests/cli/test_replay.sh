@@ -22,6 +22,13 @@ one_line 2 '--svg wants a file' runs/good --svg
 one_line 2 '--svg wants a file' --svg
 one_line 2 '--svg is empty' runs/good --svg ''
 "$TOWERSCOPE" replay runs/good --svg - --at=10 --theme=dark | cmp good.svg - && [ ! -e - ] || fail 'a picture to standard output'
+cp runs/good/events.jsonl kept.jsonl
+one_line 3 'runs/good/events.jsonl is the record itself' runs/good --svg runs/good/events.jsonl
+ln -s runs/good/events.jsonl link.svg
+one_line 3 'link.svg is the record itself' runs/good/events.jsonl --svg link.svg
+cmp -s kept.jsonl runs/good/events.jsonl || fail 'a picture was written over its record'
+sed '5s/.*/no event/' kept.jsonl >odd.jsonl
+one_line 0 "odd.jsonl: 1 line can't be read" odd.jsonl --svg odd.svg
 one_line 2 '--at wants a step' runs/good --at
 one_line 2 'found "ten"' runs/good --at ten
 one_line 2 'found "7"' runs/good --size 7 --svg none.svg
