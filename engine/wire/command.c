@@ -247,10 +247,11 @@ enum status command_parse(const char *text, struct command *out) {
     STATUS_TRY(normalise(text, command.text, sizeof command.text));
     struct words words;
     split(command.text, &words);
-    if (words.count == 0)
-        return status_fail(STATUS_BAD_INPUT,
-                           "an empty command; the known ones are pause, resume, step, towers, set, "
-                           "save, eval, why, note, status, stop");
+    if (words.count == 0) {
+        char all[256];
+        text_list(all, sizeof all, kind_names, COMMAND_KINDS);
+        return status_fail(STATUS_BAD_INPUT, "an empty command; there are %s", all);
+    }
     if (names_setting(words.word[0]))
         return status_fail(STATUS_BAD_INPUT, "no command \"%s\"; it is a setting: set %s VALUE",
                            words.word[0], words.word[0]);
