@@ -41,6 +41,12 @@ static enum status read_line(int argc, char **argv, bool *json, const char **run
     return arguments_read(argc, argv, &list);
 }
 
+/* Told, and counted: what can't be read hides no run that can. */
+static void leave_out(struct listing *list, enum status status) {
+    cli_fail(status);
+    list->unread++;
+}
+
 static enum status add(struct listing *list, const struct live_run *run) {
     for (int i = 0; i < list->count; i++)
         if (!strcmp(list->runs[i].folder, run->folder))
@@ -56,15 +62,14 @@ static enum status add(struct listing *list, const struct live_run *run) {
     enum status status = find_summary(run, &list->runs[list->count]);
     if (status == STATUS_OK) {
         list->count++;
-    } else if (status != STATUS_NO_MEMORY) { /* one run that can't be read hides no other */
-        cli_fail(status);
-        list->unread++;
+    } else if (status != STATUS_NO_MEMORY) {
+        leave_out(list, status);
         status = STATUS_OK;
     }
     return status;
 }
 
-/* A run's folder has a record or a lock. */
+/* A run's folder has a record or a lock. False with EACCES: nobody but its owner may know. */
 static bool is_run(const char *path) {
     char file[PATH_MAX + 16];
     struct stat info;
@@ -89,8 +94,14 @@ static enum status add_folder(struct listing *list, const char *runs) {
         char path[PATH_MAX];
         struct live_run run;
         if (run_name_check(entry->d_name) != STATUS_OK ||
-            (size_t)snprintf(path, sizeof path, "%s/%s", runs, entry->d_name) >= sizeof path || !is_run(path))
+            (size_t)snprintf(path, sizeof path, "%s/%s", runs, entry->d_name) >= sizeof path)
             continue;
+        errno = 0;
+        if (!is_run(path)) {
+            if (errno == EACCES)
+                leave_out(list, status_fail(STATUS_IO, "%s: %s", path, strerror(EACCES)));
+            continue;
+        }
         if (live_describe(path, &run) == STATUS_OK)
             status = add(list, &run);
     }
@@ -102,8 +113,13 @@ static enum status add_folder(struct listing *list, const char *runs) {
 static enum status add_live(struct listing *list) {
     struct live_run *runs;
     int count;
-    STATUS_TRY(live_list(&runs, &count));
-    enum status status = STATUS_OK;
+    enum status status = live_list(&runs, &count);
+    if (status != STATUS_OK && status != STATUS_NO_MEMORY) {
+        char why[512];
+        snprintf(why, sizeof why, "%s", status_text());
+        leave_out(list, status_fail(status, "%s; what is live in other folders is not listed", why));
+        return STATUS_OK;
+    }
     for (int i = 0; i < count && status == STATUS_OK; i++)
         if (runs[i].live && is_run(runs[i].folder))
             status = add(list, &runs[i]);

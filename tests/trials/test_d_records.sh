@@ -55,4 +55,19 @@ for what in device pipe folder; do
     look $what
     [ "$rc_ls" = 1 ] && grep -q '^r .* ended ' ls.out && grep -q 'odd/events.jsonl' ls.err || fail "$what: exit $rc_ls: $(cat ls.out ls.err)"
 done
+
+# nor does one that only its owner may enter, or where live runs are noted
+again
+: >state.file
+XDG_STATE_HOME=$PWD/state.file look 'no folder of live runs'
+[ "$rc_ls" = 1 ] && grep -q '^r .* ended ' ls.out && grep -q 'state.file.*in other folders is not listed' ls.err ||
+    fail "no folder of live runs: exit $rc_ls: $(cat ls.out ls.err)"
+mkdir runs/private
+chmod 000 runs/private
+as=()
+[ "$(id -u)" != 0 ] || as=(setpriv --bounding-set=-dac_override,-dac_read_search)
+if "${as[@]}" true 2>/dev/null && ! "${as[@]}" ls runs/private >/dev/null 2>&1; then
+    "${as[@]}" "$TOWERSCOPE" ls </dev/null >ls.out 2>ls.err && fail "a run that may not be read: exit 0"
+    grep -q '^r .* ended ' ls.out && grep -q 'runs/private: Permission denied' ls.err || fail "a run that may not be read: $(cat ls.out ls.err)"
+fi
 finish
