@@ -125,6 +125,12 @@ static void put_marks(struct help_page *page) {
         put(page, page->cols >= 50 ? 9 : 6, marks[i][0], marks[i][1]);
 }
 
+/* For the eye that adds up. */
+static void put_figures(struct help_page *page) {
+    put_head(page, "figures");
+    put(page, 0, "", "each is rounded by itself: a sum may differ from its parts by one in the last digit");
+}
+
 /* What the console does itself, and the names by which its keys are changed. */
 static void put_own(struct help_page *page, const struct keymap *keymap, unsigned where) {
     int key_cols = page->cols >= 50 ? 20 : 10;
@@ -182,6 +188,7 @@ void help_view_draw(struct help_view *view, struct canvas *canvas, const struct 
     page.cols = two ? (width - 3) / 2 : width;
     put_keys(&page, keymap, where);
     put_marks(&page);
+    put_figures(&page);
     if (where & WHERE_LIVE)
         put_commands(&page);
     put_own(&page, keymap, where);
