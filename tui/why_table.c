@@ -178,14 +178,15 @@ static void draw_row(const struct scene *scene, const struct why_picture *p, con
     else
         snprintf(text, sizeof text, "\u2013");
     put_right(canvas, c->step, row, style, text);
-    why_rule_words(&a, p->step, c->words.cols < 48, words, sizeof words);
-    if (on) {
-        char marked[300];
-        snprintf(marked, sizeof marked, p->step->taken_back ? "made this step: %s" : "in force: %s", words);
-        canvas_text(canvas, row, c->words.col, c->words.cols, STYLE_WARNING, marked);
-    } else {
-        canvas_text(canvas, row, c->words.col, c->words.cols, style, words);
+    const char *before = !on ? "" : p->step->taken_back ? "made this step: " : "in force: ";
+    for (int brief = 0; brief < 2; brief++) { /* whole, or as briefly as it can be said */
+        char said[200];
+        why_rule_words(&a, p->step, brief != 0, said, sizeof said);
+        snprintf(words, sizeof words, "%s%s", before, said);
+        if (text_width(words) <= c->words.cols)
+            break;
     }
+    canvas_text(canvas, row, c->words.col, c->words.cols, style, words);
 }
 
 void why_draw_table(const struct scene *scene, const struct why_picture *p) {
