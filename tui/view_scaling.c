@@ -115,8 +115,8 @@ static int draw_table(const struct scene *scene, const struct scaling *s, struct
     struct canvas *canvas = scene->canvas;
     bool both = box.cols >= FIXED_COLS + GROWING_COLS;
     int row = box.row, end = box.row + box.rows;
-    canvas_print(canvas, row++, box.col, box.cols, STYLE_STRONG, "         %-20s %s", "fixed batch",
-                 both ? "growing batch" : "");
+    canvas_text(canvas, row++, box.col, box.cols, STYLE_STRONG,
+                both ? "         fixed batch          growing batch" : "         fixed batch");
     canvas_text(canvas, row++, box.col, box.cols, STYLE_FAINT,
                 both ? " towers   step ms efficient      batch   step ms efficient"
                      : " towers   step ms efficient");
