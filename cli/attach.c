@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/console.h"
 #include "cli/find.h"
+#include "cli/help.h"
 #include "engine/wire/live.h"
 
 struct attach_line {
@@ -14,13 +15,12 @@ struct attach_line {
     struct app_options console;
 };
 
-static int print_help(void) {
-    printf("usage: towerscope attach [NAME] [options]\n\n"
-           "The console on a live run: NAME, or the path of its folder, or the newest one.\n\n"
-           "  --watch                       send no commands, take no control\n"
-           "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
-    console_help(stdout);
-    return EXIT_DONE;
+static void write_help(FILE *to) {
+    fprintf(to, "usage: towerscope attach [NAME] [options]\n\n"
+                "The console on a live run: NAME, or the path of its folder, or the newest one.\n\n"
+                "  --watch                       send no commands, take no control\n"
+                "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
+    console_help(to);
 }
 
 static enum status read_line(int argc, char **argv, struct attach_line *line) {
@@ -59,7 +59,7 @@ static void say_others(const struct live_run *chosen, char *out, size_t size) {
 int command_attach(int argc, char **argv) {
     struct attach_line line = {0};
     if (arguments_help(argc, argv))
-        return print_help();
+        return help_print(write_help);
     enum status status = read_line(argc, argv, &line);
     if (status != STATUS_OK) {
         cli_fail(status);

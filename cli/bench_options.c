@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/help.h"
 
 static const char help[] =
     "usage: towerscope bench [options]\n\n"
@@ -100,7 +101,7 @@ int bench_options_read(int argc, char **argv, struct bench_options *o) {
     int option, index = 0;
     while ((option = getopt_long(argc, argv, "h", names, &index)) != -1) {
         if (option == 'h') {
-            fputs(help, stdout);
+            help_text(help, stdout);
             return EXIT_DONE;
         }
         if (option == '?') {

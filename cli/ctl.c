@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/help.h"
 #include "engine/base/clock.h"
 #include "engine/base/printable.h"
 #include "engine/base/text.h"
@@ -26,21 +27,21 @@ struct ctl {
     int code; /* -1: not yet answered */
 };
 
-static int print_help(void) {
-    printf("usage: towerscope ctl NAME COMMAND [ARG...] [--at STEP] [--timeout S] [--runs DIR]\n\n"
-           "Sends one command to a live run, whoever holds control, and waits until it is applied.\n"
-           "Exit code: 0 applied, 3 refused (the reason on stderr), 4 no such live run.\n\ncommands:\n");
+static void write_help(FILE *to) {
+    fprintf(to, "usage: towerscope ctl NAME COMMAND [ARG...] [options]\n\n"
+                "Sends one command to a live run, whoever holds control, and waits until it is applied.\n"
+                "Exit code: 0 applied, 3 refused (the reason on stderr), 4 no such live run.\n\ncommands:\n");
     const char *usage, *sentence;
     for (int i = 0; (usage = command_usage(i, &sentence)); i++)
-        printf("  %-40s %s\n", usage, sentence);
-    printf("\noptions:\n"
-           "  --at STEP                                after this step, not at once\n"
-           "  --timeout S                              seconds to wait for the answer (30), anew each time "
-           "that it\n"
-           "                                           tells how far the command is\n"
-           "  --runs DIR                               folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n"
-           "\nsave, stop, pause, resume and status work on an engine of another version, too.\n");
-    return EXIT_DONE;
+        fprintf(to, "  %-40s %s\n", usage, sentence);
+    fprintf(to,
+            "\noptions:\n"
+            "  --at STEP                                after this step, not at once\n"
+            "  --timeout S                              seconds to wait for the answer (30), anew each time "
+            "that it\n"
+            "                                           tells how far the command is\n"
+            "  --runs DIR                               folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n"
+            "\nsave, stop, pause, resume and status work on an engine of another version, too.\n");
 }
 
 /* ---- the line */
@@ -208,7 +209,7 @@ int command_ctl(int argc, char **argv) {
     struct ctl ctl = {.at = WIRE_UNKNOWN_INT, .timeout = 30, .code = -1};
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help"))
-            return print_help();
+            return help_print(write_help);
     if (read_line(argc, argv, &ctl) != STATUS_OK) {
         cli_fail(STATUS_BAD_INPUT);
         return EXIT_USAGE;

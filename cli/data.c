@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/help.h"
 #include "datasets/dataset.h"
 
 static const char help[] =
@@ -39,7 +40,7 @@ int data_arguments(int argc, char **argv, const struct data_part *part, const ch
                                  .words = word,
                                  .word_room = 1};
     if (arguments_help(argc, argv)) {
-        fputs(part->help, stdout);
+        help_text(part->help, stdout);
         return EXIT_DONE;
     }
     enum status status = arguments_read(argc, argv, &list);
@@ -119,11 +120,11 @@ int command_data(int argc, char **argv) {
                                               {"order", data_order, NULL}};
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {
-        fputs(help, stderr);
+        help_text(help, stderr);
         return EXIT_USAGE;
     }
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
-        fputs(help, stdout);
+        help_text(help, stdout);
         return EXIT_DONE;
     }
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

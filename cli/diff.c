@@ -8,6 +8,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/help.h"
 #include "engine/wire/compare.h"
 #include "engine/wire/record.h"
 
@@ -33,21 +34,22 @@ struct diff {
     char where[80];
 };
 
-static int print_help(void) {
-    printf("usage: towerscope diff NAME NAME [options]\n\n"
-           "Compares the records of two runs, event by event. Times, devices, users and names of runs are "
-           "left out.\n"
-           "Exit code: 0 nothing differs, 1 something does or can't be read. NAME is a run, its folder or an "
-           "events.jsonl "
-           "file.\n\n"
-           "  --steps                       only the steps, matched by number: a run that was resumed and "
-           "one that was\n"
-           "                                not, or another number of towers (the towers' own values are "
-           "left out)\n"
-           "  --until STEP                  only up to this step\n"
-           "  --tolerance X                 numbers may differ by this share of the larger one (default 0)\n"
-           "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
-    return EXIT_DONE;
+static void write_help(FILE *to) {
+    fprintf(
+        to,
+        "usage: towerscope diff NAME NAME [options]\n\n"
+        "Compares the records of two runs, event by event. Times, devices, users and names of runs are "
+        "left out.\n"
+        "Exit code: 0 nothing differs, 1 something does or can't be read. NAME is a run, its folder or an "
+        "events.jsonl "
+        "file.\n\n"
+        "  --steps                       only the steps, matched by number: a run that was resumed and "
+        "one that was\n"
+        "                                not, or another number of towers (the towers' own values are "
+        "left out)\n"
+        "  --until STEP                  only up to this step\n"
+        "  --tolerance X                 numbers may differ by this share of the larger one (default 0)\n"
+        "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
 }
 
 static enum status read_line(int argc, char **argv, struct diff *diff) {
@@ -238,7 +240,7 @@ static bool print_end(const struct diff *diff) {
 int command_diff(int argc, char **argv) {
     struct diff diff = {.until = INT64_MAX};
     if (arguments_help(argc, argv))
-        return print_help();
+        return help_print(write_help);
     enum status status = read_line(argc, argv, &diff);
     if (status != STATUS_OK) {
         cli_fail(status);

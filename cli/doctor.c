@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/help.h"
 #include "cli/options.h"
 #include "cli/session.h"
 #include "datasets/order.h"
@@ -196,13 +197,12 @@ static enum status print_model(const struct plan_options *o, struct session *s) 
 
 /* ---- */
 
-static void print_help(void) {
-    printf("usage: towerscope doctor [--plan MODEL [--data NAME|PATH] [--devices NAME] [--towers N] [--batch "
-           "N]\n"
-           "                          [--threads N] [--isa NAME]]\n\n"
-           "Lists devices, libraries, terminal and data sets. With --plan: which kernel computes which "
-           "layers of a\n"
-           "model, what that costs, and the memory of a tower.\n");
+static void write_help(FILE *to) {
+    fprintf(to, "usage: towerscope doctor [--plan MODEL [--data NAME|PATH] [--devices NAME]\n"
+                "                          [--towers N] [--batch N] [--threads N] [--isa NAME]]\n\n"
+                "Lists devices, libraries, terminal and data sets. With --plan: which kernel computes which "
+                "layers of a\n"
+                "model, what that costs, and the memory of a tower.\n");
 }
 
 static enum status read_options(int argc, char **argv, struct plan_options *out) {
@@ -247,8 +247,7 @@ int command_doctor(int argc, char **argv) {
         return EXIT_USAGE;
     }
     if (options.help) {
-        print_help();
-        return EXIT_DONE;
+        return help_print(write_help);
     }
     if (options.plan) {
         struct session session = {0};

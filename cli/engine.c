@@ -177,7 +177,7 @@ static enum status open_session(struct engine *engine, const struct settings *se
 static enum status take_lock(struct engine *engine) {
     enum status status = lock_take(engine->folder.path, &engine->lock);
     if (status == STATUS_BUSY)
-        return status_fail(STATUS_REFUSED, "%s", status_text());
+        return status_fail(STATUS_REFUSED, "%s: `towerscope attach` shows it", status_text());
     STATUS_TRY(status);
     int fd = fcntl(engine->lock.folder, F_DUPFD_CLOEXEC, 0);
     if (fd < 0)

@@ -1,5 +1,6 @@
 /* `towerscope eval NAME|CHECKPOINT`: precision @ 1 and loss on the test images. */
 #include "cli/cli.h"
+#include "cli/help.h"
 #include "cli/options.h"
 #include "cli/session.h"
 #include "engine/wire/lock.h"
@@ -107,17 +108,18 @@ static void print_result(const struct evaluation_of *e) {
            e->session.data->name, r->precision, (long long)r->correct, (long long)r->images, r->loss);
 }
 
-static void print_help(void) {
-    printf("usage: towerscope eval NAME|CHECKPOINT [options]\n\n"
-           "Evaluates the newest checkpoint of a run (its name or folder), or the file given, on the test "
-           "images: each\n"
-           "is used once. The moving average of the parameters is used where there is one.\n\n"
-           "  --data NAME|PATH         other images than the run's\n"
-           "  --runs DIR               where run folders are\n"
-           "  --devices NAME           cpu, ref, cuda:0\n"
-           "  --precision NAME         of a GPU: f32, tf32, bf16 (default: the run's; f32 with --devices)\n"
-           "  --threads N              of the processor\n"
-           "  --isa NAME               avx512, avx2 or plain\n");
+static void write_help(FILE *to) {
+    fprintf(to,
+            "usage: towerscope eval NAME|CHECKPOINT [options]\n\n"
+            "Evaluates the newest checkpoint of a run (its name or folder), or the file given, on the test "
+            "images: each\n"
+            "is used once. The moving average of the parameters is used where there is one.\n\n"
+            "  --data NAME|PATH         other images than the run's\n"
+            "  --runs DIR               where run folders are\n"
+            "  --devices NAME           cpu, ref, cuda:0\n"
+            "  --precision NAME         of a GPU: f32, tf32, bf16 (default: the run's; f32 with --devices)\n"
+            "  --threads N              of the processor\n"
+            "  --isa NAME               avx512, avx2 or plain\n");
 }
 
 int command_eval(int argc, char **argv) {
@@ -125,8 +127,7 @@ int command_eval(int argc, char **argv) {
     struct evaluation_of e = {0};
     enum status status = options_read_word(argc, argv, &e.options, e.word, sizeof e.word);
     if (status == STATUS_OK && e.options.help) {
-        print_help();
-        return EXIT_DONE;
+        return help_print(write_help);
     }
     if (status == STATUS_OK)
         status = options_only(&e.options, "eval", keys, sizeof keys / sizeof *keys);

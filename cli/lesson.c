@@ -5,22 +5,21 @@
 
 #include "cli/cli.h"
 #include "cli/console.h"
+#include "cli/help.h"
 #include "cli/lesson.h"
 #include "cli/lesson_feed.h"
 #include "tui/canvas.h"
 
 enum { TEXT_COLS = 78 };
 
-static int print_list(FILE *to) {
+static void write_list(FILE *to) {
     fprintf(to, "usage: towerscope lesson NAME [--auto]\n\nA tour of a few minutes on generated data: enter "
-                "or n turns "
-                "the page, b turns it back. --auto, or no\nterminal: the sentences alone.\n\n");
+                "or n turns the page, b turns it back. --auto, or no\nterminal: the sentences alone.\n\n");
     for (const struct lesson_source *s = lesson_sources; s->name; s++) {
         char title[128];
         lesson_title(s->text, title, sizeof title);
         fprintf(to, "  %-18s %s\n", s->name, title);
     }
-    return EXIT_DONE;
 }
 
 static void print_paragraph(const char *text) {
@@ -72,7 +71,7 @@ int command_lesson(int argc, char **argv) {
         if (status != STATUS_OK || taken)
             continue;
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-            return print_list(stdout);
+            return help_print(write_list);
         if (!strcmp(argv[i], "--auto"))
             automatic = true;
         else if (argv[i][0] == '-' || name)
@@ -85,7 +84,7 @@ int command_lesson(int argc, char **argv) {
         return EXIT_USAGE;
     }
     if (!name)
-        return print_list(stdout);
+        return help_print(write_list);
     struct lesson lesson;
     status = lesson_open(name, &lesson);
     int code = status != STATUS_OK ? cli_fail(status) : automatic ? tell(&lesson) : show(&lesson, &options);

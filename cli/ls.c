@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/help.h"
 #include "engine/base/printable.h"
 #include "engine/wire/record.h"
 #include "engine/wire/summary.h"
@@ -22,13 +23,12 @@ struct listing {
     int unread;   /* runs that are not listed, which is told */
 };
 
-static int print_help(void) {
-    printf("usage: towerscope ls [--json] [--runs DIR]\n\n"
-           "The runs of a folder of runs, and those that are live in any other: name, state, step,\n"
-           "towers, last averaged loss, and the step of the newest checkpoint.\n\n"
-           "  --json                        as a JSON array\n"
-           "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
-    return EXIT_DONE;
+static void write_help(FILE *to) {
+    fprintf(to, "usage: towerscope ls [--json] [--runs DIR]\n\n"
+                "The runs of a folder of runs, and those that are live in any other: name, state, step,\n"
+                "towers, last averaged loss, and the step of the newest checkpoint.\n\n"
+                "  --json                        as a JSON array\n"
+                "  --runs DIR                    folder of runs (else $TOWERSCOPE_RUNS, else ./runs)\n");
 }
 
 static enum status read_line(int argc, char **argv, bool *json, const char **runs) {
@@ -172,7 +172,7 @@ int command_ls(int argc, char **argv) {
     bool json = false;
     const char *runs = NULL;
     if (arguments_help(argc, argv))
-        return print_help();
+        return help_print(write_help);
     enum status status = read_line(argc, argv, &json, &runs);
     if (status != STATUS_OK) {
         cli_fail(status);

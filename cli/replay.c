@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/console.h"
 #include "cli/find.h"
+#include "cli/help.h"
 #include "cli/svg.h"
 #include "engine/wire/lock.h"
 #include "engine/wire/record.h"
@@ -21,19 +22,19 @@ struct replay_line {
     struct svg_options svg; /* .file NULL: the console */
 };
 
-static int print_help(void) {
-    printf("usage: towerscope replay NAME|FILE [options]\n\n"
-           "The console on a recorded run: NAME of a run, its folder, or an events.jsonl file.\n\n"
-           "  --speed X                     times the run's own pace, 0.01 to 1000 (default 1)\n"
-           "  --at STEP                     begin at this step, stopped\n"
-           "  --svg FILE                    write a screen as a picture instead, as it was after step --at; "
-           "-: to stdout\n"
-           "  --screen NAME                 which one: towers (default), why, layers, devices, images, "
-           "scaling, log\n"
-           "  --size COLSxROWS              of the picture, from 40x10 to 500x500 (default 120x40)\n"
-           "  --runs DIR                    the folder of runs (default: $TOWERSCOPE_RUNS, else ./runs)\n");
-    console_help(stdout);
-    return EXIT_DONE;
+static void write_help(FILE *to) {
+    fprintf(to,
+            "usage: towerscope replay NAME|FILE [options]\n\n"
+            "The console on a recorded run: NAME of a run, its folder, or an events.jsonl file.\n\n"
+            "  --speed X                     times the run's own pace, 0.01 to 1000 (default 1)\n"
+            "  --at STEP                     begin at this step, stopped\n"
+            "  --svg FILE                    write a screen as a picture instead, as it was after step --at; "
+            "-: to stdout\n"
+            "  --screen NAME                 which one: towers (default), why, layers, devices, images, "
+            "scaling, log\n"
+            "  --size COLSxROWS              of the picture, from 40x10 to 500x500 (default 120x40)\n"
+            "  --runs DIR                    the folder of runs (default: $TOWERSCOPE_RUNS, else ./runs)\n");
+    console_help(to);
 }
 
 static enum status read_size(const char *text, struct svg_options *svg) {
@@ -75,7 +76,7 @@ static enum status read_line(int argc, char **argv, struct replay_line *line) {
 int command_replay(int argc, char **argv) {
     struct replay_line line = {.replay = {.at = WIRE_UNKNOWN_INT}, .svg = {.rows = 40, .cols = 120}};
     if (arguments_help(argc, argv))
-        return print_help();
+        return help_print(write_help);
     enum status status = read_line(argc, argv, &line);
     if (status != STATUS_OK) {
         cli_fail(status);

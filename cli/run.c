@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/console.h"
+#include "cli/help.h"
 #include "cli/launch.h"
 #include "cli/options.h"
 
@@ -16,8 +17,9 @@ struct run_line {
     int engine_count;
 };
 
-static void print_help(void) {
-    printf(
+static void write_help(FILE *to) {
+    fprintf(
+        to,
         "usage: towerscope run [NAME] [options]\n\n"
         "Starts a training run in a process of its own and opens the console on it. Leaving the console, "
         "losing\n"
@@ -28,8 +30,8 @@ static void print_help(void) {
         "finds no room on the disk it waits for that; a signal ends the wait after ten minutes or\n"
         "$TOWERSCOPE_SAVE_SECONDS, a further one at once.\n\noptions:\n"
         "  --detach                     start it, print its name, and open no console\n");
-    options_help(stdout);
-    console_help(stdout);
+    options_help(to);
+    console_help(to);
 }
 
 static enum status read_line(int argc, char **argv, struct run_line *line) {
@@ -140,7 +142,7 @@ int command_run(int argc, char **argv) {
         fprintf(stderr, "towerscope run --help lists the options\n");
         code = EXIT_USAGE;
     } else if (options.help) {
-        print_help();
+        code = help_print(write_help);
     } else {
         if (*options.note)
             fprintf(stderr, "towerscope: %s\n", options.note);

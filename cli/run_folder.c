@@ -30,9 +30,11 @@ static enum status taken(const char *path) {
         return status_fail(STATUS_REFUSED,
                            "%s is a run that is live, process %ld owns it: `towerscope attach` shows it",
                            path, lock_holder(path));
-    return status_fail(STATUS_REFUSED,
-                       "%s exists already: choose another name, or leave the name out and one is made up",
-                       path);
+    return status_fail(
+        STATUS_REFUSED,
+        "%s exists already: --resume goes on with it; else choose another name, or leave the name "
+        "out and one is made up",
+        path);
 }
 
 static enum status set_path(struct run_folder *folder, const char *runs) {

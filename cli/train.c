@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/engine.h"
+#include "cli/help.h"
 #include "cli/lines.h"
 #include "cli/signals.h"
 
@@ -29,8 +30,9 @@ static void open_lines(const struct engine *engine, struct lines *lines) {
                       strcmp(terminal, "dumb") != 0;
 }
 
-static void print_help(void) {
-    printf(
+static void write_help(FILE *to) {
+    fprintf(
+        to,
         "usage: towerscope train [NAME] [options]\n\n"
         "Trains a network on towers in the foreground and prints a line each few steps. Everything about "
         "the run\n"
@@ -43,7 +45,7 @@ static void print_help(void) {
         "a "
         "disk\n"
         "alone, for ten minutes or $TOWERSCOPE_SAVE_SECONDS, and then ends with exit code 1.\n\noptions:\n");
-    options_help(stdout);
+    options_help(to);
 }
 
 static int run(struct engine *engine, struct lines *lines) {
@@ -74,10 +76,8 @@ int command_train(int argc, char **argv) {
         fprintf(stderr, "towerscope train --help lists the options\n");
         return EXIT_USAGE;
     }
-    if (engine.options.help) {
-        print_help();
-        return EXIT_DONE;
-    }
+    if (engine.options.help)
+        return help_print(write_help);
     if (*engine.options.note)
         fprintf(stderr, "towerscope: %s\n", engine.options.note);
     signals_catch(false);

@@ -61,6 +61,7 @@ static bool ends_with(const char *name, const char *end) {
 }
 
 const char *folder_unready(const char *folder, const char *stem, char out[NEAR_SIZE]) {
+    static const char pictures[] = "files of pictures are not read; put their pixels into IDX files";
     static const struct {
         const char *end, *words;
     } kinds[] = {
@@ -68,6 +69,9 @@ const char *folder_unready(const char *folder, const char *stem, char out[NEAR_S
          "what `towerscope data make` left when it was ended: remove the folder and make it again"},
         {".bin.gz", "unpack it with gunzip"},
         {".tar.gz", "unpack it with tar xf, and give the folder that comes of it"},
+        {".png", pictures},
+        {".jpg", pictures},
+        {".jpeg", pictures},
     };
     *out = 0;
     DIR *listing = opendir(folder);

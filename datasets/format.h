@@ -14,8 +14,8 @@ enum status folder_find(const char *folder, const char *const *names, char **pat
 enum { NEAR_SIZE = 256 };
 const char *folder_near(const char *folder, const char *word, const char *other, char out[NEAR_SIZE]);
 
-/* The same for an entry that can be made into such a file: one that begins with `stem` and is packed, or was
- * left by a writer that was ended. */
+/* The same for an entry that can be made into such a file: one that begins with `stem` and is packed, is a
+ * picture, or was left by a writer that was ended. */
 const char *folder_unready(const char *folder, const char *stem, char out[NEAR_SIZE]);
 
 /* folder/name, to be freed; NULL when there is no memory. */

@@ -36,8 +36,8 @@ static enum status no_such_model(const char *name) {
     text_list(list, sizeof list, names, count);
     const char *near = text_near(name, names, count);
     return status_fail(STATUS_NOT_FOUND,
-                       "no model is called \"%s\"%s%s%s; there are %s; a file's path ends in .ini", name,
-                       near ? ": did you mean " : "", near ? near : "", near ? "?" : "", list);
+                       "no model is called \"%s\"%s%s%s There are %s; a file's path ends in .ini", name,
+                       near ? ": did you mean " : ".", near ? near : "", near ? "?" : "", list);
 }
 
 enum status model_read(const char *name_or_path, struct model_ends ends, double weight_decay_override,

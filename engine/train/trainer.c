@@ -192,7 +192,9 @@ void trainer_begin(struct trainer *t) {
 static enum status handle_fault(struct trainer *t) {
     report_alarm(t, "error", t->progress.steps + 1, t->fault.tower, t->fault.tensor, t->fault.text);
     char reason[720];
-    snprintf(reason, sizeof reason, "%s; paused: set lr, then resume", t->fault.text);
+    snprintf(reason, sizeof reason, "%s; paused: %s, then resume", t->fault.text,
+             t->rules.in_force == RULE_RIGHT ? "set lr"
+                                             : "restore, which takes the wrong rule back, or set lr");
     return good_rewind(t, reason);
 }
 

@@ -2,6 +2,10 @@
 # towerscope data: order and show.
 . "$SOURCE/tests/support/test.sh"
 
+# ---- a folder of pictures
+mkdir pictures && touch pictures/cat.PNG
+expect 4 'pictures holds no data set that is known (it has cat.PNG); there is cat.PNG: files of pictures are not read; put their pixels into IDX files; tried' data check pictures
+
 # ---- order: which image goes to which tower, and how it is distorted
 "$TOWERSCOPE" data make set --images 1000 >/dev/null || fail 'data make failed'
 order() { "$TOWERSCOPE" data order set "$@"; }

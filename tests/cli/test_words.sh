@@ -13,8 +13,8 @@ expect 2 'there is no setting "zzz"' train --set zzz=3
 grep -q nearest err && fail "far-fetched: $(cat err)"
 expect 2 'there is no option --towerz; the nearest is --towers' doctor --towerz 2
 expect 2 'doctor takes no ""' doctor ''
-expect 4 'did you mean softmax?' train --model sofmax
-expect 4 'there are cifar10' train --model qqqqq
+expect 4 'did you mean softmax? There are cifar10' train --model sofmax
+expect 4 'no model is called "qqqqq". There are cifar10' train --model qqqqq
 grep -q 'did you mean' err && fail "far-fetched: $(cat err)"
 expect 4 'there is no lesson "foo"; towerscope lesson' lesson foo
 
@@ -25,6 +25,14 @@ for words in run 'data order' ls; do
 done
 expect 2 'no command "trian"; the nearest is train' help trian
 expect 0 'is what `towerscope run` starts' engine --help
+for words in run train attach ctl ls replay lesson eval diff data 'data check' 'data make' 'data show' 'data order' doctor bench; do
+    "$TOWERSCOPE" $words --help >out || fail "$words --help"
+    awk 'length($0) > 79 { exit 1 }' out || fail "$words --help is wider than 79 columns: $(cat out)"
+    grep -q ' $' out && fail "$words --help: blanks at the end of a line"
+done
+"$TOWERSCOPE" ctl --help >out
+grep -q '^  --timeout S  .* seconds to wait for the answer$' out && grep -q '^ \{43\}how far the command is$' out &&
+    grep -q '^ \{43\}under a wrong rule$' out || fail "folded: $(cat out)"
 
 # ---- options are read alike everywhere: behind a blank or a =, and none of them after --
 for words in ls attach replay diff 'data show' 'data check'; do

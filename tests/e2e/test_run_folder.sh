@@ -28,7 +28,7 @@ ls runs/second/checkpoints/*.safetensors >/dev/null || fail "nothing was saved w
 ctl first status && fail "a run is still called by the old name"
 is second training || fail "ls: $("$TOWERSCOPE" ls)"
 "$TOWERSCOPE" train second --resume --steps 1 >out 2>&1
-[ $? = 3 ] && grep -q 'the run is live, process' out || fail "a second engine on a run that was moved: $(cat out)"
+[ $? = 3 ] && grep -q 'the run is live, process .* owns it: `towerscope attach` shows it' out || fail "a second engine on a run that was moved: $(cat out)"
 run first # another run may have the old place
 ctl second status || fail "the old place taken: $(cat err)"
 ctl first stop || fail "the run in the old place: $(cat err)"

@@ -67,7 +67,7 @@ refuse 1 'bad.script:1: a carriage return within' --script bad.script
 printf '# a comment\r@6 towers 1\r\n' >bad.script
 refuse 1 'bad.script:1: a carriage return within' --script bad.script
 train first >out 2>err
-[ $? = 3 ] && grep -q 'exists already' err || fail "a name that exists: $(cat err)"
+[ $? = 3 ] && grep -q 'exists already: --resume goes on' err || fail "a name that exists: $(cat err)"
 grep -q '"reason":"done"' runs/first/events.jsonl || fail "the first run was touched"
 
 # ---- precedence: file < environment < flag

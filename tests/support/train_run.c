@@ -152,6 +152,7 @@ static void keep(void *context, const struct event *event, bool recorded) {
         break;
     case EVENT_REWIND:
         run->rewound_to = event->rewind.to;
+        keep_text(run->rewind_reason, sizeof run->rewind_reason, event->rewind.reason);
         break;
     case EVENT_STATE:
         keep_text(run->state, sizeof run->state, event->state.state);

@@ -36,6 +36,7 @@ struct train_run {
     char alarm_tensor[80];
     char info[1500]; /* the last alarm of level info */
     int64_t alarm_step, alarm_tower, rewound_to;
+    char rewind_reason[720];
     char state[16];
     int64_t terms; /* of the last losses event */
     double term[KEPT_TOWERS * 8];

@@ -27,6 +27,7 @@ static void blow_up(const char *device, const char *text) {
     assert_true(*trainer_fault(run->trainer) != 0);
     assert_int_equal(run->counts[EVENT_REWIND], 1);
     assert_int_equal(run->rewound_to, 0);
+    assert_non_null(strstr(run->rewind_reason, "; paused: set lr, then resume"));
     assert_int_equal(trainer_steps(run->trainer), 0);
     assert_int_equal(run->alarm_step, run->steps + 1);
     assert_true(*run->alarm_tensor != 0);
@@ -114,11 +115,27 @@ static void test_named(void **state) {
     train_run_close(run);
 }
 
+/* Under a wrong rule it is the rule that is to be taken back. */
+static void test_wrong_rule(void **state) {
+    (void)state;
+    const char *const words[] = {"towers=2", "batch=8", "lr=1e30", NULL};
+    struct train_run *run = train_run_open("cpu", mlp_text, 40, 20, words);
+    assert_true(train_run_command(run, "why apply sum"));
+    for (int i = 0; i < 3 && !trainer_paused(run->trainer); i++)
+        assert_int_equal(trainer_step(run->trainer), STATUS_OK);
+    assert_true(trainer_paused(run->trainer));
+    assert_non_null(
+        strstr(run->rewind_reason, "; paused: restore, which takes the wrong rule back, or set lr"));
+    assert_true(train_run_command(run, "restore"));
+    train_run_close(run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lr_too_large),
         cmocka_unit_test(test_later),
         cmocka_unit_test(test_named),
+        cmocka_unit_test(test_wrong_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
