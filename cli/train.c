@@ -1,4 +1,5 @@
 /* `towerscope train`: a run in the foreground, without a console. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "cli/help.h"
 #include "cli/lines.h"
 #include "cli/signals.h"
+#include "engine/base/printable.h"
 
 static void watch(void *context, const struct event *event) {
     lines_event(context, event);
@@ -54,8 +56,10 @@ static int run(struct engine *engine, struct lines *lines) {
     if (trainer_finished(trainer))
         return engine_nothing_left(engine);
     open_lines(engine, lines);
+    char folder[PATH_MAX]; /* no name moves the cursor */
+    text_printable(folder, sizeof folder, engine->folder.path);
     session_describe(&engine->session, stdout);
-    printf("run     %s\n", engine->folder.path);
+    printf("run     %s\n", folder);
     if (*trainer_resumed(trainer))
         printf("resume  %s\n", trainer_resumed(trainer));
     fflush(stdout);
@@ -63,7 +67,7 @@ static int run(struct engine *engine, struct lines *lines) {
     lines_break(lines);
     int64_t steps = trainer_steps(trainer);
     printf("%s after %lld step%s%s%s\nrun     %s\n", end.reason, (long long)steps, steps == 1 ? "" : "s",
-           *end.text ? ": " : "", end.text, engine->folder.path);
+           *end.text ? ": " : "", end.text, folder);
     return end.code;
 }
 

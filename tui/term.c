@@ -311,8 +311,21 @@ static void take_size(void) {
         resizeterm(size.ws_row, size.ws_col);
 }
 
+/* ncurses keeps several copies of every character: a size that is none (of a serial line, say) would take all
+ * the memory there is. */
+static enum status check_size(void) {
+    enum { CHARACTERS_MOST = 4000000 };
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || (long)size.ws_row * size.ws_col <= CHARACTERS_MOST)
+        return STATUS_OK;
+    return status_fail(STATUS_UNSUPPORTED,
+                       "no screen has %d rows of %d characters (\"stty rows 24 cols 80\" mends that)",
+                       size.ws_row, size.ws_col);
+}
+
 enum status term_open(const struct preferences *preferences) {
     STATUS_TRY(term_check());
+    STATUS_TRY(check_size());
     /* Only characters: a decimal point stays a point. */
     setlocale(LC_CTYPE, "");
     if (tcgetattr(STDIN_FILENO, &before))

@@ -172,6 +172,10 @@ if command -v script >/dev/null; then
     grep -q $'\x1b' out && fail 'escape sequences'
 fi
 
+# ---- a path with control characters moves no cursor
+train there --runs $'odd\e[31m\nruns' --steps 2 >out 2>&1 && [ -s $'odd\e[31m\nruns/there/events.jsonl' ] || fail "an odd path: $(cat -v out)"
+grep -q $'\x1b' out && fail "an odd path as it is: $(cat -v out)"
+
 # ---- made-up names are made exclusively
 for i in 1 2 3 4 5 6 7 8; do train --runs many --steps 2 >/dev/null 2>&1 & done
 wait

@@ -72,6 +72,20 @@ static void e1_started_small(void **state) {
     }
 }
 
+/* E1: a size that is none takes no memory, and is told. */
+static void e1_no_size(void **state) {
+    (void)state;
+    const char *argv[] = {"/bin/sh", "-c", "stty rows 20000 cols 20000; exec \"$TOWERSCOPE\" replay \"$0\"",
+                          many, NULL};
+    struct vt *vt = vt_start(24, 80, argv, NULL);
+    assert_non_null(vt);
+    assert_true(vt_wait_text(vt, "no screen has 20000 rows", 10));
+    vt_keys(vt, "\003");
+    assert_true(vt_wait_exit(vt, 10, NULL));
+    assert_true(vt_is_restored(vt));
+    vt_end(vt);
+}
+
 /* E1: forty changes of the size, fifty times a second, on every screen and with the help open. */
 static void e1_storm(void **state) {
     (void)state;
@@ -237,10 +251,15 @@ static int finish(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(e1_sizes),        cmocka_unit_test(e1_started_small),
-        cmocka_unit_test(e1_storm),        cmocka_unit_test(e3_terminals),
-        cmocka_unit_test(e3_plain_locale), cmocka_unit_test(e3_no_terminal),
-        cmocka_unit_test(e4_line_drops),   cmocka_unit_test(e4_run_with_console),
+        cmocka_unit_test(e1_sizes),
+        cmocka_unit_test(e1_started_small),
+        cmocka_unit_test(e1_no_size),
+        cmocka_unit_test(e1_storm),
+        cmocka_unit_test(e3_terminals),
+        cmocka_unit_test(e3_plain_locale),
+        cmocka_unit_test(e3_no_terminal),
+        cmocka_unit_test(e4_line_drops),
+        cmocka_unit_test(e4_run_with_console),
         cmocka_unit_test(signals_restore),
     };
     return cmocka_run_group_tests(tests, make_records, finish);
