@@ -162,7 +162,7 @@ static void draw_timeline(struct devices_view *view, const struct scene *scene, 
     const struct event_step *step = &scene->state->step.step;
     char number[FORMAT_SIZE], text[128];
     double whole = whole_of(step);
-    int numbers = box.cols >= 100 ? 36 : 0, bar = box.cols - 12 - numbers, rows = box.rows - 3;
+    int numbers = box.cols >= 100 ? 38 : 0, bar = box.cols - 12 - numbers, rows = box.rows - 3;
     format_count(number, step->step);
     snprintf(text, sizeof text, "step %s: %.1f ms", number, whole);
     canvas_text(canvas, box.row, box.col, box.cols, STYLE_STRONG, text);
@@ -172,7 +172,7 @@ static void draw_timeline(struct devices_view *view, const struct scene *scene, 
     legend_draw(canvas, lines, 2, parts, TIMES_PARTS);
     if (numbers)
         canvas_text_right(canvas, box.row + 1, box.col + box.cols, numbers, STYLE_FAINT,
-                          "load forward backward    wait  (ms)");
+                          "load  forward backward     wait  (ms)");
     int most = (int)step->tower_count - rows;
     view->scroll = view->scroll > most ? most : view->scroll;
     view->scroll = view->scroll < 0 ? 0 : view->scroll;
@@ -187,7 +187,7 @@ static void draw_timeline(struct devices_view *view, const struct scene *scene, 
         draw_bar(scene, row, box.col + 11, bar, ms, whole, hue);
         for (int p = 0; p < 4 && numbers; p++) {
             format_fixed(number, told[p], 8, 2);
-            canvas_text_right(canvas, row, box.col + box.cols - 7 - 8 * (3 - p), 8, STYLE_PLAIN, number);
+            canvas_text_right(canvas, row, box.col + box.cols - 6 - 9 * (3 - p), 8, STYLE_PLAIN, number);
         }
     }
     char average[FORMAT_SIZE], update[FORMAT_SIZE];
