@@ -29,6 +29,7 @@ while (($#)); do
     esac
     shift
 done
+is hang:$name && { trap '' TERM; echo "about to wait"; while :; do sleep 1; done; } # it no longer listens
 is kill:$name && { echo "about to load"; kill -SEGV $$; }
 is fail:$name && die "towerscope: the GPU is on fire"
 [ $name = gpu-two ] && is one-gpu && die "towerscope: device cuda:0,cuda:1 cannot be used: there is no GPU of number 1 here; the last is 0"
@@ -75,9 +76,9 @@ SCRIPT
 cp "$SOURCE/tests/gpu/check.sh" "$SOURCE/tests/gpu/small.ini" "$here/"
 printf 'libnowhere.so.13\n' >"$here/libraries"
 
-check() { # EXPECTED STUB: its words into $out
+check() { # EXPECTED STUB [OPTIONS]: its words into $out
     STUB=$2
-    out=$(PATH=$TEST_TMP/bin:$PATH timeout 100 bash "$here/check.sh" 2>&1)
+    out=$(PATH=$TEST_TMP/bin:$PATH timeout 100 bash "$here/check.sh" "${@:3}" 2>&1)
     local rc=$?
     [ $rc = "$1" ] || fail "$2: exit $rc, expected $1: $out"
 }
@@ -96,7 +97,7 @@ says 'FAIL  operations against ref64' 'operations: off by 1 at 7' "FAIL  determi
     'FAIL  losses of the processor, f32, lr 0.01, 2 towers' 'FAIL  losses of the processor, f32, lr 0.1, 1 towers' \
     'FAIL  losses of the processor, f32, lr 0.1, 2 towers' 'ok    losses of the processor, f32, lr 0.01, 1 towers' \
     'FAIL  a run with --precision bf16' 'the GPU is on fire' 'FAIL  two GPUs' 'FAIL  deterministic: twice' 'they differ from step 3' \
-    'FAIL  graphs and single launches' 'FAIL  compute-sanitizer: ========= Invalid' 'FAIL  throughput' 'skip  PyTorch: PyTorch sees no GPU'
+    'FAIL  graphs and single launches' 'first in step 7: 2.993 and 2.5' 'FAIL  compute-sanitizer: ========= Invalid' 'FAIL  throughput' 'skip  PyTorch: PyTorch sees no GPU'
 
 check 0 'one-gpu refuses no-torch'
 says 'skip  two GPUs: towerscope: device cuda:0,cuda:1 cannot be used: there is no GPU of number 1' \
@@ -107,6 +108,8 @@ check 1 'fail:probe'
 says 'no device: towerscope: the GPU is on fire'
 check 1 'kill:probe'
 says 'no device: the program was ended by signal 11; the last words were: about to load'
+check 1 hang:probe --seconds 12
+says 'no device: no answer in its time; the last words were: about to wait'
 check 1 unstartable
 says 'the program does not start here: libjansson.so.4'
 

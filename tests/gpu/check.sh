@@ -23,7 +23,7 @@ while (($#)); do
 done
 work=$(mktemp -d "${TMPDIR:-/tmp}/towerscope-gpu.XXXXXX")
 torch_pid=
-trap '[ -z "$torch_pid" ] || kill "$torch_pid" 2>/dev/null; rm -rf "$work"' EXIT
+trap '[ -z "$torch_pid" ] || kill -9 "$torch_pid" 2>/dev/null; rm -rf "$work"' EXIT
 if [ -n "$bundle" ]; then
     tar -xzf "$bundle" -C "$work" || { echo "check.sh: $bundle does not unpack" >&2; exit 1; }
     bash "$work/towerscope-gpu/check.sh" --devices "$devices" --seconds "$limit"
@@ -32,7 +32,7 @@ fi
 [ -x "$here/towerscope" ] || { echo "check.sh: no bundle is here; \`make bundle\` makes one" >&2; exit 2; }
 simulated=
 [[ $devices == cuda* ]] || simulated=1
-begun=$SECONDS
+begun=$SECONDS limit=$((limit - 6)) # for what has to be killed at the end of its time, and the table
 results=() failed=0
 # The comparisons have a good half of the time, so that whatever they meet, the table is measured in the rest.
 part=$limit
@@ -42,6 +42,16 @@ within() { # SECONDS: those, or what is left
     local l
     l=$(left)
     echo $((l < 1 ? 1 : l < $1 ? l : $1))
+}
+# Whatever hangs ends, also what no longer listens to a signal: 124 then, as when it does.
+limited() { # SECONDS COMMAND...
+    local seconds start=$SECONDS rc
+    seconds=$(within "$1")
+    shift
+    timeout -k 2 "$seconds" "$@"
+    rc=$?
+    ((rc != 137 || SECONDS - start < seconds)) || rc=124
+    return $rc
 }
 good() { results+=("ok    $1"); echo "ok    $1"; }
 bad() { results+=("FAIL  $1"); echo "FAIL  $1"; failed=1; }
@@ -57,9 +67,9 @@ for library in "$here"/lib/*; do
 done
 path=$work/lib
 ours() { LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"; }
-if ! out=$(ours "$here/towerscope" --version 2>&1); then
+if ! out=$(ours limited 20 "$here/towerscope" --version 2>&1); then
     path=$here/lib # older ones than it was built with: all of ours
-    ours "$here/towerscope" --version >/dev/null 2>&1 || {
+    ours limited 20 "$here/towerscope" --version >/dev/null 2>&1 || {
         echo "the program does not start here: ${out##*$'\n'}"
         exit 1
     }
@@ -67,7 +77,7 @@ fi
 nvidia_folders() {
     local python
     for python in python3 python; do
-        command -v $python >/dev/null && $python -c '
+        command -v $python >/dev/null && limited 10 $python -c '
 import glob, site, sys
 for p in sys.path + site.getsitepackages() + [site.getusersitepackages()]:
     print(*glob.glob(p + "/nvidia/*/lib") + glob.glob(p + "/torch/lib"), sep="\n")' 2>/dev/null
@@ -90,12 +100,12 @@ fi
 
 # ---- is there a device?
 echo "== towerscope on $devices"
-ours timeout "$(within 60)" "$here/towerscope" doctor | sed -n '/^devices/,/^terminal/{/^terminal/d;p}'
-out=$(ours timeout "$(within 60)" "$here/towerscope" train probe --runs "$work/runs" --devices "$devices" --data generated \
+ours limited 60 "$here/towerscope" doctor | sed -n '/^devices/,/^terminal/{/^terminal/d;p}'
+out=$(ours limited 60 "$here/towerscope" train probe --runs "$work/runs" --devices "$devices" --data generated \
     --model softmax --batch 8 --towers 1 --steps 1 2>&1)
 rc=$?
 if [ $rc != 0 ]; then
-    [ $rc != 124 ] || out="no answer for a minute; the last words were: ${out##*$'\n'}"
+    [ $rc != 124 ] || out="no answer in its time; the last words were: ${out##*$'\n'}"
     ((rc < 129)) || out="the program was ended by signal $((rc - 128)); the last words were: ${out##*$'\n'}"
     echo "no device: ${out##*$'\n'}"
     exit 1
@@ -104,13 +114,13 @@ if [ -n "$simulated" ]; then
     echo "Dry run: $devices is the processor, simulating a GPU or not. This says nothing about a GPU."
     model=(--model "$here/small.ini" --batch 12) hot=2 cool=3 counts=(1 2)
 else
-    command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+    command -v nvidia-smi >/dev/null && limited 15 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
     model=(--model cifar10 --batch 128) hot=10 cool=50 counts=(1 2 4)
 fi
 
 # ---- PyTorch is loaded meanwhile
 python=$(for p in python3 python; do
-    $p -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' 2>/dev/null && echo $p && break
+    limited 10 $p -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' 2>/dev/null && echo $p && break
 done)
 measured=cifar10 seconds=0.3 batches=(128 8192 1024)
 [ -z "$simulated" ] || { measured=$here/small.ini seconds=0.02 batches=(6); }
@@ -127,7 +137,7 @@ operations() { # WORDS SECONDS OPTIONS...
     local words=$1 seconds
     seconds=$(within "$2")
     shift 2
-    ours timeout "$seconds" "$here/operations" "$devices" $brief "$@" >"$work/operations" 2>&1
+    ours limited "$seconds" "$here/operations" "$devices" $brief "$@" >"$work/operations" 2>&1
     local rc=$?
     case $rc in
     0) good "$words" ;;
@@ -144,9 +154,15 @@ train() { # NAME DEVICES OPTIONS...
     local name=$1 on=$2
     shift 2
     (($(left) > 3)) || { echo "$name: no time is left for it" | tee "$work/$name.out"; return 1; }
-    ours timeout "$(within 40)" "$here/towerscope" train "$name" --runs "$work/runs" --devices "$on" --data generated --seed 3 \
-        --eval-every 0 --checkpoint-every 0 "${model[@]}" "$@" >"$work/$name.out" 2>&1 && return
+    ours limited 40 "$here/towerscope" train "$name" --runs "$work/runs" --devices "$on" --data generated --seed 3 \
+        --eval-every 0 --checkpoint-every 0 "${model[@]}" "$@" >"$work/$name.out" 2>&1
+    local rc=$?
+    [ $rc != 0 ] || return 0
     tail -n 3 "$work/$name.out"
+    case $rc in
+    124) echo "$name: not done in its time; that was the last it said" ;;
+    *) ((rc < 129)) || echo "$name: ended by signal $((rc - 128))" ;;
+    esac
     return 1
 }
 losses() { # NAME: the averaged losses, a step a line
@@ -157,9 +173,12 @@ compare() { # A B TOLERANCE WORDS: the same losses?
     local answer
     answer=$(paste -d ' ' <(losses "$1") <(losses "$2") | awk -v most="$3" '
         NF != 4 || $1 != $3 { wrong = 1 }
-        { d = $2 - $4; d = d < 0 ? -d : d; if (!(d <= most)) wrong = 1; if (d > worst) worst = d }
-        $2 !~ /^[-0-9.e+]+$/ || $4 !~ /^[-0-9.e+]+$/ { wrong = 1 }
-        END { printf "%d steps, largest difference %.3g, allowed %g", NR, worst, most; exit wrong || !NR }')
+        { d = $2 - $4; d = d < 0 ? -d : d; if (!(d <= most)) wrong = 1; if (d > worst) worst = d
+          if (wrong && !first) first = NR ": " $2 " and " $4 }
+        $2 !~ /^[-0-9.e+]+$/ || $4 !~ /^[-0-9.e+]+$/ { wrong = 1; if (!first) first = NR ": " $2 " and " $4 }
+        END { printf "%d steps, largest difference %.3g, allowed %g", NR, worst, most
+            if (first) printf "; first in step %s", first
+            exit wrong || !NR }')
     if [ $? = 0 ]; then good "$4: $answer"; else bad "$4: $answer"; fi
 }
 for rate in 0.1 0.01; do
@@ -192,7 +211,7 @@ fi
 
 # ---- twice the same bytes; graphs and single launches
 same() { # A B WORDS
-    if ours "$here/towerscope" diff "$1" "$2" --runs "$work/runs" >"$work/diff" 2>&1; then good "$3"; else
+    if ours limited 20 "$here/towerscope" diff "$1" "$2" --runs "$work/runs" >"$work/diff" 2>&1; then good "$3"; else
         bad "$3"
         head -n 5 "$work/diff"
     fi
@@ -264,10 +283,16 @@ turns() { # towerscope's rates into $work/ours, PyTorch's into $work/torch
     done
     exec 5>&- 6<&-
     [ -z "$torch_pid" ] || torch_ends
-    [ -z "$ours_pid" ] || wait $ours_pid || bad "throughput: $(grep -m 1 '^#' "$work/ours" || tail -n 1 "$work/ours.err")"
+    [ -z "$ours_pid" ] || ends $ours_pid || bad "throughput: $(grep -m 1 '^#' "$work/ours" || tail -n 1 "$work/ours.err")"
+}
+ends() { # PID: its status, or 137 when it has not ended after a while
+    local start=$SECONDS
+    while kill -0 "$1" 2>/dev/null && ((SECONDS - start < 8)); do sleep 0.05; done
+    kill -9 "$1" 2>/dev/null
+    wait "$1"
 }
 torch_ends() {
-    kill $torch_pid 2>/dev/null
+    kill -9 $torch_pid 2>/dev/null
     torch_pid=
     exec 7>&- 8<&-
 }
@@ -318,7 +343,7 @@ else
     sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
     # deterministic: the engines of cuDNN that would only be measured are none of ours to check; and what a library
     # asks of the runtime in vain is not an error
-    ours timeout "$(within 60)" "$sanitizer" --tool memcheck --report-api-errors no --error-exitcode 99 "$here/towerscope" \
+    ours limited 60 "$sanitizer" --tool memcheck --report-api-errors no --error-exitcode 99 "$here/towerscope" \
         train checked --runs "$work/runs" --devices "$devices" --data generated "${model[@]}" --batch 16 --towers 2 --steps 2 \
         --deterministic --no-graphs >"$work/sanitizer" 2>&1
     rc=$?
