@@ -236,13 +236,15 @@ static void draw_head(const struct images_view *view, const struct scene *scene,
         if (shard == 0)
             canvas_print(scene->canvas, box.row, box.col, box.cols, STYLE_STRONG,
                          "\u25c2 tower %d \u25b8   no images in this step", view->tower);
-        else
+        else {
+            bool over = scene->replay || state->ended || state->crashed, room = box.cols >= 64;
             canvas_print(scene->canvas, box.row, box.col, box.cols, STYLE_STRONG,
-                         "\u25c2 tower %d \u25b8   %lld image%s, %s", view->tower, (long long)shard,
-                         shard == 1 ? "" : "s",
-                         scene->replay || state->ended || state->crashed
-                             ? "not asked for while the run trained"
-                             : "not asked for yet");
+                         "\u25c2 tower %d \u25b8   %lld image%s, not asked for%s", view->tower,
+                         (long long)shard, shard == 1 ? "" : "s",
+                         !over  ? " yet"
+                         : room ? " while the run trained"
+                                : "");
+        }
         return;
     }
     int64_t last = view->first + (images->image_count > 0 ? images->image_count - 1 : 0);
