@@ -202,14 +202,14 @@ const char *why_rule_explained(const char *name) {
 }
 
 /* Why it makes no difference in this step. */
-static const char *identical_words(const char *name, const struct why_step *step) {
-    if (step->towers == 1)
-        return "identical: one tower";
-    if (text_is(name, "plain-mean"))
-        return "identical: even shards";
-    if (text_is(name, "clip-before"))
-        return "identical: no clipping";
-    return text_is(name, "decay-per-tower") ? "identical: no decay" : "identical here";
+static void identical_words(const char *name, const struct why_step *step, bool brief, char *out,
+                            size_t size) {
+    const char *reason = step->towers == 1                  ? ": one tower"
+                         : text_is(name, "plain-mean")      ? ": even shards"
+                         : text_is(name, "clip-before")     ? ": no clipping"
+                         : text_is(name, "decay-per-tower") ? ": no decay"
+                                                            : "";
+    snprintf(out, size, "identical%s%s", brief ? "" : " here", reason);
 }
 
 /* Towers that have images, and so a loss and a gradient; *last: the last of them. */
@@ -242,7 +242,7 @@ void why_rule_words(const struct event_alternative *rule, const struct why_step 
     char lr[FORMAT_SIZE];
     *out = 0;
     if (rule->identical) {
-        snprintf(out, size, "%s", identical_words(name, step));
+        identical_words(name, step, brief, out, size);
     } else if (text_is(name, "unscoped")) {
         snprintf(out, size,
                  brief ? "tower 0 counts %d times" : "sums all losses built so far: tower 0 counts %d times",
