@@ -64,6 +64,14 @@ static size_t copy(char *out, size_t size, const char *text, bool printable) {
     return length;
 }
 
+bool text_is_utf8(const char *text) {
+    int32_t c;
+    do
+        c = text_next(&text);
+    while (c > 0);
+    return c == 0;
+}
+
 size_t text_utf8(char *out, size_t size, const char *text) {
     return copy(out, size, text, false);
 }

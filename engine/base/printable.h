@@ -2,12 +2,16 @@
 #ifndef TOWERSCOPE_ENGINE_BASE_PRINTABLE_H
 #define TOWERSCOPE_ENGINE_BASE_PRINTABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* The character at *text (UTF-8), *text set past it; 0 at the end. A byte that starts no well-formed
  * character gives -1 and is stepped over. */
 int32_t text_next(const char **text);
+
+/* Whether all of it is well-formed UTF-8. */
+bool text_is_utf8(const char *text);
 
 /* Copy with each byte that belongs to no UTF-8 character replaced by '?', cut to `size` between characters,
  * always terminated. Returns the length of the copy. */

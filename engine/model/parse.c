@@ -1,5 +1,6 @@
 /* A model file's text into layers, operations and parameters. */
 #include "engine/base/inifile.h"
+#include "engine/base/printable.h"
 #include "engine/base/text.h"
 #include "engine/model/model.h"
 
@@ -308,8 +309,9 @@ static enum status parse_head(struct parser *p) {
     const struct inifile_pair *name = inifile_find(p->section, "name");
     if (!name)
         return missing(p, "name", "what to call the model");
-    if (!*name->value || strlen(name->value) >= sizeof model->name || strpbrk(name->value, "/\\\""))
-        return refuse(p, name, "1 to 47 letters without / \\ \"");
+    if (!*name->value || strlen(name->value) >= sizeof model->name || strpbrk(name->value, "/\\\"") ||
+        !text_is_utf8(name->value))
+        return refuse(p, name, "1 to 47 letters without / \\ \", in UTF-8");
     snprintf(model->name, sizeof model->name, "%s", name->value);
     int input;
     STATUS_TRY(get_whole(p, "input", 1, SIDE_MAX, REQUIRED, &input));

@@ -202,6 +202,7 @@ static const struct fault {
     {HEAD "=3\n" TAIL, 4, "can't name a setting"},
     {HEAD "a b=3\n" TAIL, 4, "can't name a setting"},
     {HEAD "lr=\x01\n" TAIL, 4, "control character"},
+    {"[model]\nname=m\xFF\ninput=24\n" TAIL, 2, "in UTF-8"}, /* a checkpoint would hold another name */
     {HEAD
      "# 3456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 "
      "123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 "
