@@ -208,31 +208,27 @@ static enum status load_part(void *context, int part, int worker, struct stream 
     return STATUS_OK;
 }
 
-static struct net_operands operands_of(const struct bench_step *b, int worker) {
-    return (struct net_operands){b->values, b->prepared, b->scratch[worker]};
+static struct net_operands operands_of(const struct bench_step *b, const struct bench_tower *t, int worker) {
+    return (struct net_operands){b->values, b->prepared, b->scratch[worker], b->labels + t->first};
 }
 
 /* What a run has a graph of on an asynchronous device. */
 struct tower_work {
-    const struct bench_step *bench;
     const struct bench_tower *tower;
     struct net_operands operands;
 };
 
 static enum status queue_work(void *context, struct stream *stream) {
     const struct tower_work *w = context;
-    const struct bench_step *b = w->bench;
     const struct bench_tower *t = w->tower;
-    STATUS_TRY(net_forward(t->net, stream, &t->memory, &w->operands));
-    STATUS_TRY(net_loss(t->net, stream, &t->memory, b->labels + t->first));
-    return net_backward(t->net, stream, &t->memory, &w->operands);
+    return net_pass(t->net, stream, &t->memory, &w->operands, NET_STEP, NULL);
 }
 
 /* As engine/train/step.c queues a tower's step. */
 static enum status queue_tower(const struct bench_step *b, int k, int worker, struct stream *stream) {
     const struct bench_tower *t = &b->towers[k];
     const struct device_ops *ops = b->device.ops;
-    struct tower_work work = {b, t, operands_of(b, worker)};
+    struct tower_work work = {t, operands_of(b, t, worker)};
     const struct repeat repeat = {.key = {t->net, t->memory.arena.data, t->memory.gradient.data,
                                           b->values.data, b->prepared.data, work.operands.scratch.data},
                                   .labels = b->labels + t->first,
@@ -255,8 +251,8 @@ static enum status run_tower(void *context, int k, int worker, struct stream *st
         STATUS_TRY(load_images(b, t, 0, t->images, stream));
     double loaded = clock_seconds();
     struct net_seconds seconds;
-    struct net_operands operands = operands_of(b, worker);
-    STATUS_TRY(net_step(t->net, stream, &t->memory, &operands, b->labels + first, &seconds));
+    struct net_operands operands = operands_of(b, t, worker);
+    STATUS_TRY(net_pass(t->net, stream, &t->memory, &operands, NET_STEP, &seconds));
     t->seconds[BENCH_FORWARD] = loaded - start + seconds.forward;
     t->seconds[BENCH_LOSS] = seconds.loss;
     t->seconds[BENCH_BACKWARD] = seconds.backward;

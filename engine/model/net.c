@@ -72,14 +72,6 @@ static enum status enough(const char *what, struct span span, size_t bytes) {
                        span.data ? span.bytes : 0, bytes);
 }
 
-static enum status check(const struct net *net, const struct net_memory *memory,
-                         const struct net_operands *operands) {
-    STATUS_TRY(enough("a tower's arena", memory->arena, net->sizes.arena_bytes));
-    STATUS_TRY(enough("the parameters", operands->parameters, net->model->flat_count * net->element));
-    STATUS_TRY(enough("the prepared memory", operands->prepared, net->sizes.prepared_bytes));
-    return enough("a worker's scratch", operands->scratch, net->sizes.scratch_bytes);
-}
-
 /* The spans of the group's tensors in a flat buffer. */
 static void tensors(const struct net *net, const struct group *group, struct span flat, struct span *out) {
     const struct model *model = net->model;
@@ -134,13 +126,13 @@ enum status net_prepare(const struct net *net, struct stream *stream, struct spa
     return prepare(ops, stream, &p);
 }
 
-/* What the lanes of a call read. */
+/* What the lanes of a call read; the first one leaves its seconds. */
 struct pass {
     const struct net *net;
     const struct net_memory *memory;
     const struct net_operands *operands;
-    const int32_t *labels;       /* of the loss */
-    struct net_seconds *seconds; /* of a step */
+    unsigned parts;
+    struct net_seconds seconds;
 };
 
 static enum status run_lanes(struct pass *pass, struct stream *stream,
@@ -184,13 +176,6 @@ static enum status forward_lane(void *context, int number, struct stream *stream
     return STATUS_OK;
 }
 
-enum status net_forward(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                        const struct net_operands *operands) {
-    STATUS_TRY(check(net, memory, operands));
-    struct pass pass = {.net = net, .memory = memory, .operands = operands};
-    return run_lanes(&pass, stream, forward_lane);
-}
-
 static enum status loss_lane(void *context, int number, struct stream *stream) {
     const struct pass *pass = context;
     const struct net *net = pass->net;
@@ -199,19 +184,12 @@ static enum status loss_lane(void *context, int number, struct stream *stream) {
                              .classes = net->model->classes,
                              .logits = common_part(net, pass->memory, lane, &net->logits),
                              .real_logits = net->plans[0].groups[net->group_count - 1].info.real_output,
-                             .labels = pass->labels + lane->first,
+                             .labels = pass->operands->labels + lane->first,
                              .scale = 1.0 / net->images,
                              .losses = common_part(net, pass->memory, lane, &net->losses),
                              .probabilities = common_part(net, pass->memory, lane, &net->probabilities),
                              .dlogits = common_part(net, pass->memory, lane, &net->dlogits)};
     return net->device.ops->loss(stream, &args);
-}
-
-enum status net_loss(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                     const int32_t *labels) {
-    STATUS_TRY(enough("a tower's arena", memory->arena, net->sizes.arena_bytes));
-    struct pass pass = {.net = net, .memory = memory, .labels = labels};
-    return run_lanes(&pass, stream, loss_lane);
 }
 
 /* ---- backward: first each lane, then what takes all of them */
@@ -305,45 +283,53 @@ static enum status gather_share(void *context, int share, struct stream *stream)
     return STATUS_OK;
 }
 
-static enum status gather(struct pass *pass, struct stream *stream) {
-    return pass->net->lane_count == 1 ? STATUS_OK : run_lanes(pass, stream, gather_share);
-}
+/* ---- a pass */
 
-static enum status check_backward(const struct net *net, const struct net_memory *memory,
-                                  const struct net_operands *operands) {
-    if (!net->training)
-        return status_fail(STATUS_INTERNAL, "backward of a net that was planned for forward only");
-    STATUS_TRY(check(net, memory, operands));
-    return enough("a tower's gradient", memory->gradient, net->sizes.gradient_bytes);
-}
-
-enum status net_backward(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                         const struct net_operands *operands) {
-    STATUS_TRY(check_backward(net, memory, operands));
-    struct pass pass = {.net = net, .memory = memory, .operands = operands};
-    STATUS_TRY(run_lanes(&pass, stream, backward_lane));
-    return gather(&pass, stream);
-}
-
-static enum status step_lane(void *context, int number, struct stream *stream) {
-    const struct pass *pass = context;
+static enum status pass_lane(void *context, int number, struct stream *stream) {
+    struct pass *pass = context;
+    struct net_seconds taken = {0};
     double start = clock_seconds();
-    STATUS_TRY(forward_lane(context, number, stream));
-    double forward = clock_seconds();
-    STATUS_TRY(loss_lane(context, number, stream));
+    if (pass->parts & NET_FORWARD) {
+        STATUS_TRY(forward_lane(pass, number, stream));
+        taken.forward = clock_seconds() - start;
+    }
+    if (pass->parts & NET_LOSS) {
+        STATUS_TRY(loss_lane(pass, number, stream));
+        taken.loss = clock_seconds() - start - taken.forward;
+    }
     if (number == 0)
-        *pass->seconds = (struct net_seconds){.forward = forward - start, .loss = clock_seconds() - forward};
-    return backward_lane(context, number, stream);
+        pass->seconds = taken;
+    return pass->parts & NET_BACKWARD ? backward_lane(pass, number, stream) : STATUS_OK;
 }
 
-enum status net_step(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                     const struct net_operands *operands, const int32_t *labels,
-                     struct net_seconds *seconds) {
-    STATUS_TRY(check_backward(net, memory, operands));
-    struct pass pass = {net, memory, operands, labels, seconds};
+static enum status check(const struct pass *pass) {
+    const struct net *net = pass->net;
+    const struct net_operands *operands = pass->operands;
+    if (pass->parts & NET_BACKWARD && !net->training)
+        return status_fail(STATUS_INTERNAL, "backward of a net that was planned for forward only");
+    if (pass->parts & NET_LOSS && !operands->labels)
+        return status_fail(STATUS_INTERNAL, "a loss without labels");
+    STATUS_TRY(enough("a tower's arena", pass->memory->arena, net->sizes.arena_bytes));
+    STATUS_TRY(enough("the parameters", operands->parameters, net->model->flat_count * net->element));
+    STATUS_TRY(enough("the prepared memory", operands->prepared, net->sizes.prepared_bytes));
+    STATUS_TRY(enough("a worker's scratch", operands->scratch, net->sizes.scratch_bytes));
+    return pass->parts & NET_BACKWARD
+               ? enough("a tower's gradient", pass->memory->gradient, net->sizes.gradient_bytes)
+               : STATUS_OK;
+}
+
+enum status net_pass(const struct net *net, struct stream *stream, const struct net_memory *memory,
+                     const struct net_operands *operands, unsigned parts, struct net_seconds *seconds) {
+    struct pass pass = {.net = net, .memory = memory, .operands = operands, .parts = parts};
+    STATUS_TRY(check(&pass));
     double start = clock_seconds();
-    STATUS_TRY(run_lanes(&pass, stream, step_lane));
-    STATUS_TRY(gather(&pass, stream));
-    seconds->backward = clock_seconds() - start - seconds->forward - seconds->loss;
+    STATUS_TRY(run_lanes(&pass, stream, pass_lane));
+    if (parts & NET_BACKWARD) {
+        if (net->lane_count > 1)
+            STATUS_TRY(run_lanes(&pass, stream, gather_share));
+        pass.seconds.backward = clock_seconds() - start - pass.seconds.forward - pass.seconds.loss;
+    }
+    if (seconds)
+        *seconds = pass.seconds;
     return STATUS_OK;
 }

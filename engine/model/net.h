@@ -61,12 +61,12 @@ struct net_memory {
 };
 
 /* Where things lie in a tower's arena. Logits, losses and probabilities stay until the next step's are made;
- * the input is written before net_forward and is gone afterwards. */
+ * the input is written before NET_FORWARD and is gone afterwards. */
 struct span net_input(const struct net *net, const struct net_memory *memory);         /* [images][h][w][c] */
 struct span net_logits(const struct net *net, const struct net_memory *memory);        /* [images][classes] */
 struct span net_losses(const struct net *net, const struct net_memory *memory);        /* [images] */
 struct span net_probabilities(const struct net *net, const struct net_memory *memory); /* [images][classes] */
-/* Output of a layer between net_forward and net_backward, of one lane's images, when it is still there (it
+/* Output of a layer between NET_FORWARD and NET_BACKWARD, of one lane's images, when it is still there (it
  * may be fused into a larger group, or backward does not read it): {NULL, 0} when not. For tests and the
  * share of zero activations. */
 struct span net_activation(const struct net *net, const struct net_memory *memory, int layer, int lane);
@@ -79,36 +79,34 @@ size_t net_activation_count(const struct net *net, int layer, int lane);
 enum status net_prepare(const struct net *net, struct stream *stream, struct span parameters,
                         struct span prepared);
 
-/* What forward and backward read beside the tower's memory. One that is too small is STATUS_INTERNAL. */
+/* What a pass reads beside the tower's memory. One that is too small is STATUS_INTERNAL. */
 struct net_operands {
     struct span parameters; /* flat, flat_count of the model */
     struct span prepared;   /* from them, by net_prepare() */
     struct span scratch;    /* the worker's: net_sizes.scratch_bytes */
+    const int32_t *labels;  /* [images], of the loss; host memory that stays until the stream is waited for */
 };
 
-/* Fills logits. */
-enum status net_forward(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                        const struct net_operands *operands);
+/* The parts of a pass, in their order; each reads what the ones before it have left in the tower's memory. */
+enum net_part {
+    NET_FORWARD = 1, /* fills logits */
+    NET_LOSS = 2,    /* softmax cross-entropy of the logits: losses, probabilities, and (training) the logits'
+                        gradient of the mean over the images */
+    NET_BACKWARD = 4, /* gradient of the tower's mean cross-entropy into memory->gradient: every tensor is
+                         written, the padding between them is left alone */
+    NET_STEP = NET_FORWARD | NET_LOSS | NET_BACKWARD
+};
 
-/* Softmax cross-entropy of the logits: losses, probabilities, and (training) the logits' gradient of the mean
- * over the images. labels: [images], host memory that stays until the stream is waited for. */
-enum status net_loss(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                     const int32_t *labels);
-
-/* Gradient of the tower's mean cross-entropy into memory->gradient: every tensor is written, the padding
- * between them is left alone. A net for evaluation is STATUS_INTERNAL. */
-enum status net_backward(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                         const struct net_operands *operands);
-
-/* How long the parts of a step took, in seconds: the first lane's forward and loss, and all that came after.
- */
+/* How long the parts of a pass took, in seconds (to queue, where the device is asynchronous): the first
+ * lane's forward and loss, and all that came after. 0: not one of its parts. */
 struct net_seconds {
     double forward, loss, backward;
 };
 
-/* Forward, loss and backward in one, on a device that is done when a call returns: a lane goes through all
- * three without waiting for another. */
-enum status net_step(const struct net *net, struct stream *stream, const struct net_memory *memory,
-                     const struct net_operands *operands, const int32_t *labels, struct net_seconds *seconds);
+/* Take the images through some parts (enum net_part, or-ed); a lane goes through all of them without waiting
+ * for another. In one call or in several, it is the same bytes. *seconds: NULL where nobody asks.
+ * NET_BACKWARD of a net for evaluation is STATUS_INTERNAL. */
+enum status net_pass(const struct net *net, struct stream *stream, const struct net_memory *memory,
+                     const struct net_operands *operands, unsigned parts, struct net_seconds *seconds);
 
 #endif

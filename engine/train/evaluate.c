@@ -141,7 +141,7 @@ static enum status run_batch(void *context, int item, int worker, struct stream 
         return status_fail(STATUS_INTERRUPTED, "the evaluation was interrupted");
     int64_t first;
     batch_begin(t, pass->first + item, &first);
-    const struct net_operands operands = {pass->parameters, e->prepared, w->scratch};
+    const struct net_operands operands = {pass->parameters, e->prepared, w->scratch, w->labels};
     size_t n = (size_t)e->images, values = shape_size(t->options.model->input);
     int classes = t->options.model->classes;
     for (int i = 0; i < e->images; i++) {
@@ -150,8 +150,7 @@ static enum status run_batch(void *context, int item, int worker, struct stream 
     }
     STATUS_TRY(
         device.ops->write(device.device, stream, net_input(e->net, &w->memory), w->pixels, n * values));
-    STATUS_TRY(net_forward(e->net, stream, &w->memory, &operands));
-    STATUS_TRY(net_loss(e->net, stream, &w->memory, w->labels));
+    STATUS_TRY(net_pass(e->net, stream, &w->memory, &operands, NET_FORWARD | NET_LOSS, NULL));
     STATUS_TRY(device.ops->read(device.device, stream, w->losses, net_losses(e->net, &w->memory), n));
     STATUS_TRY(device.ops->read(device.device, stream, w->logits, net_logits(e->net, &w->memory),
                                 n * (size_t)classes));

@@ -57,15 +57,14 @@ static enum status run(void *context, int item, int worker, struct stream *strea
     struct trainer *t = work->t;
     struct proof *p = work->proof;
     const struct device_handle device = t->machine.device;
-    const struct net_operands operands = {t->shared.values, t->shared.prepared, p->scratch};
+    const struct net_operands operands = {t->shared.values, t->shared.prepared, p->scratch,
+                                          t->loading.batch->labels};
     STATUS_TRY(device.ops->write(device.device, stream, net_input(p->net, &p->memory),
                                  t->loading.batch->pixels,
                                  (size_t)p->images * shape_size(t->options.model->input)));
-    STATUS_TRY(net_forward(p->net, stream, &p->memory, &operands));
-    STATUS_TRY(net_loss(p->net, stream, &p->memory, t->loading.batch->labels));
-    STATUS_TRY(device.ops->read(device.device, stream, p->losses, net_losses(p->net, &p->memory),
-                                (size_t)p->images));
-    return net_backward(p->net, stream, &p->memory, &operands);
+    STATUS_TRY(net_pass(p->net, stream, &p->memory, &operands, NET_STEP, NULL));
+    return device.ops->read(device.device, stream, p->losses, net_losses(p->net, &p->memory),
+                            (size_t)p->images);
 }
 
 enum status proof_run(struct trainer *t, struct proof *p, double *cross_entropy) {

@@ -1,5 +1,5 @@
 /* A step: load, forward, losses, backward (tower by tower, on the device's workers), then average and update.
- * At full speed a worker takes a tower through its four phases at once; a frozen step goes phase by phase. On
+ * At full speed a worker takes a tower through its four phases at once; a frozen step stops between two. On
  * an asynchronous device whole steps are queued, and a step's figures are read while the next one runs. */
 #include "datasets/order.h"
 #include "engine/base/clock.h"
@@ -70,26 +70,15 @@ static enum status read_losses(struct trainer *t, const struct tower *tower, str
                             net_losses(tower->net, &tower->memory), (size_t)tower->images);
 }
 
-static enum status run_phase(struct trainer *t, int k, int worker, struct stream *stream,
-                             enum step_phase phase) {
-    struct tower *tower = &t->towers->tower[k];
-    struct net_operands operands = apart_operands(t, k, worker);
-    switch (phase) {
-    case PHASE_LOAD:
-        return load_tower(t, tower, stream);
-    case PHASE_FORWARD:
-        return net_forward(tower->net, stream, &tower->memory, &operands);
-    case PHASE_LOSSES:
-        STATUS_TRY(net_loss(tower->net, stream, &tower->memory, t->loading.batch->labels + tower->first));
-        STATUS_TRY(read_losses(t, tower, stream));
-        break;
-    case PHASE_BACKWARD:
-        return net_backward(tower->net, stream, &tower->memory, &operands);
-    default:
-        return status_fail(STATUS_INTERNAL, "phase %d is not a tower's", (int)phase);
-    }
-    return t->step.result.layers ? count_zeros(t, k, stream) : STATUS_OK;
-}
+/* What a worker does with a tower. */
+struct tower_work {
+    struct trainer *t;
+    struct tower *tower;
+    int number;
+    bool whole;     /* from its images to its gradient, with no stop between */
+    unsigned parts; /* of the net's pass, in one call */
+    struct net_operands operands;
+};
 
 /* Time what follows on an asynchronous device, or (seconds) what came since. */
 static enum status lap(struct trainer *t, struct stream *stream, double *seconds) {
@@ -97,101 +86,90 @@ static enum status lap(struct trainer *t, struct stream *stream, double *seconds
     return t->step.result.timed ? device.ops->lap(device.device, stream, seconds) : STATUS_OK;
 }
 
-/* What a tower's step queues on an asynchronous device between its input and its losses: whole, or in parts
- * to be timed. */
-enum part { PART_WHOLE, PART_FORWARD, PART_BACKWARD };
-
-struct tower_work {
-    struct trainer *t;
-    struct tower *tower;
-    int number;
-    enum part part;
-    struct net_operands operands;
-};
-
-static enum status queue_work(void *context, struct stream *stream) {
-    const struct tower_work *w = context;
-    const struct tower *tower = w->tower;
-    if (w->part != PART_BACKWARD) {
-        STATUS_TRY(net_forward(tower->net, stream, &tower->memory, &w->operands));
-        STATUS_TRY(net_loss(tower->net, stream, &tower->memory, w->t->loading.batch->labels + tower->first));
-        if (w->t->step.result.layers)
-            STATUS_TRY(count_zeros(w->t, w->number, stream));
-    }
-    return w->part == PART_FORWARD ? STATUS_OK
-                                   : net_backward(tower->net, stream, &tower->memory, &w->operands);
+static enum status tower_lap(const struct tower_work *work, struct stream *stream, double *seconds) {
+    return work->whole ? lap(work->t, stream, seconds) : STATUS_OK;
 }
 
-static enum status queue_part(struct tower_work *work, struct stream *stream, enum part part) {
-    struct trainer *t = work->t;
-    const struct tower *tower = work->tower;
-    const struct device_handle device = t->machine.device;
-    const struct repeat repeat = {.key = {tower->net, tower->memory.arena.data, tower->memory.gradient.data,
-                                          work->operands.parameters.data, work->operands.prepared.data,
-                                          work->operands.scratch.data},
-                                  .labels = t->loading.batch->labels + tower->first,
-                                  .images = (int)tower->images,
-                                  .part = (int)part};
-    work->part = part;
-    return device.ops->repeat && !t->step.result.layers
-               ? device.ops->repeat(stream, &repeat, queue_work, work)
-               : queue_work(work, stream);
-}
-
-static enum status queue_tower(struct trainer *t, int k, int worker, struct stream *stream) {
-    struct tower *tower = &t->towers->tower[k];
-    if (!tower->net)
-        return t->step.result.layers ? count_zeros(t, k, stream) : STATUS_OK; /* an idle tower has none */
-    struct tower_work work = {t, tower, k, PART_WHOLE, apart_operands(t, k, worker)};
-    STATUS_TRY(lap(t, stream, NULL));
-    STATUS_TRY(load_tower(t, tower, stream));
-    STATUS_TRY(lap(t, stream, &tower->laps[0]));
-    STATUS_TRY(queue_part(&work, stream, t->step.result.timed ? PART_FORWARD : PART_WHOLE));
-    STATUS_TRY(lap(t, stream, &tower->laps[1]));
-    if (t->step.result.timed)
-        STATUS_TRY(queue_part(&work, stream, PART_BACKWARD));
-    STATUS_TRY(lap(t, stream, &tower->laps[2]));
-    return read_losses(t, tower, stream);
-}
-
-/* Forward, losses and backward at once. */
-static enum status run_at_once(struct trainer *t, int k, int worker, struct stream *stream) {
-    struct tower *tower = &t->towers->tower[k];
-    struct net_operands operands = apart_operands(t, k, worker);
+/* Some parts of the tower's pass, and a look at its layers when the losses are among them. */
+static enum status pass(void *context, struct stream *stream) {
+    const struct tower_work *work = context;
+    struct tower *tower = work->tower;
     struct net_seconds seconds;
-    STATUS_TRY(net_step(tower->net, stream, &tower->memory, &operands,
-                        t->loading.batch->labels + tower->first, &seconds));
+    STATUS_TRY(net_pass(tower->net, stream, &tower->memory, &work->operands, work->parts, &seconds));
     tower->forward += seconds.forward + seconds.loss;
     tower->backward += seconds.backward;
-    return read_losses(t, tower, stream);
+    return work->parts & NET_LOSS && work->t->step.result.layers ? count_zeros(work->t, work->number, stream)
+                                                                 : STATUS_OK;
+}
+
+/* The same, through the device's memory of what it was told to do before, where it has one. */
+static enum status pass_again(struct tower_work *work, struct stream *stream) {
+    const struct tower *tower = work->tower;
+    const struct net_operands *operands = &work->operands;
+    const struct device_handle device = work->t->machine.device;
+    const struct repeat repeat = {.key = {tower->net, tower->memory.arena.data, tower->memory.gradient.data,
+                                          operands->parameters.data, operands->prepared.data,
+                                          operands->scratch.data},
+                                  .labels = operands->labels,
+                                  .images = (int)tower->images,
+                                  .part = (int)work->parts};
+    return device.ops->repeat && work->whole && !work->t->step.result.layers
+               ? device.ops->repeat(stream, &repeat, pass, work)
+               : pass(work, stream);
+}
+
+/* The net's parts among a tower's phases. */
+static unsigned net_parts(enum step_phase from, enum step_phase to) {
+    static const unsigned parts[] = {
+        [PHASE_FORWARD] = NET_FORWARD, [PHASE_LOSSES] = NET_LOSS, [PHASE_BACKWARD] = NET_BACKWARD};
+    unsigned sum = 0;
+    for (enum step_phase phase = from; phase < to; phase++)
+        sum |= parts[phase];
+    return sum;
+}
+
+/* Through the phases, in one pass where nothing is to be done between two of them: layers are looked at
+ * before backward writes over them, and a device that is timed is so in parts. */
+static enum status run_phases(struct tower_work *work, struct stream *stream, enum step_phase from,
+                              enum step_phase to) {
+    struct trainer *t = work->t;
+    struct tower *tower = work->tower;
+    const unsigned parts = net_parts(from, to);
+    const bool apart = t->step.result.layers || (t->step.result.timed && work->whole);
+    if (from == PHASE_LOAD) {
+        double before = clock_seconds();
+        STATUS_TRY(tower_lap(work, stream, NULL));
+        STATUS_TRY(load_tower(t, tower, stream));
+        STATUS_TRY(tower_lap(work, stream, &tower->laps[0]));
+        tower->load += clock_seconds() - before;
+    }
+    work->parts = apart ? parts & ~(unsigned)NET_BACKWARD : parts;
+    if (work->parts)
+        STATUS_TRY(pass_again(work, stream));
+    STATUS_TRY(tower_lap(work, stream, &tower->laps[1]));
+    work->parts = parts & ~work->parts;
+    if (work->parts)
+        STATUS_TRY(pass_again(work, stream));
+    STATUS_TRY(tower_lap(work, stream, &tower->laps[2]));
+    return parts & NET_LOSS ? read_losses(t, tower, stream) : STATUS_OK;
 }
 
 static enum status run_tower(void *context, int k, int worker, struct stream *stream) {
     const struct work *work = context;
     struct trainer *t = work->t;
     struct tower *tower = &t->towers->tower[k];
-    if (t->machine.info.asynchronous && work->from == PHASE_LOAD && work->to == PHASE_AVERAGE)
-        return queue_tower(t, k, worker, stream);
-    if (!tower->net && t->step.result.layers)
+    if (tower->net) {
+        struct tower_work of = {.t = t,
+                                .tower = tower,
+                                .number = k,
+                                .whole = work->from == PHASE_LOAD && work->to == PHASE_AVERAGE,
+                                .operands = apart_operands(t, k, worker)};
+        of.operands.labels = t->loading.batch->labels + tower->first;
+        STATUS_TRY(run_phases(&of, stream, work->from, work->to));
+    } else if (t->step.result.layers) {
         STATUS_TRY(count_zeros(t, k, stream)); /* an idle tower has none */
-    if (t->machine.info.host_memory && work->from <= PHASE_FORWARD && work->to == PHASE_AVERAGE &&
-        tower->net && !t->step.result.layers) {
-        STATUS_TRY(run_at_once(t, k, worker, stream));
-        tower->done = clock_seconds();
-        return STATUS_OK;
     }
-    double *const seconds[] = {[PHASE_LOAD] = &tower->load,
-                               [PHASE_FORWARD] = &tower->forward,
-                               [PHASE_LOSSES] = &tower->forward,
-                               [PHASE_BACKWARD] = &tower->backward};
-    double before = clock_seconds();
-    for (enum step_phase phase = work->from; phase < work->to && tower->net; phase++) {
-        STATUS_TRY(run_phase(t, k, worker, stream, phase));
-        double now = clock_seconds();
-        *seconds[phase] += now - before;
-        before = now;
-    }
-    tower->done = before;
+    tower->done = clock_seconds();
     return STATUS_OK;
 }
 

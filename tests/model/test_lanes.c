@@ -15,9 +15,10 @@ static enum status run_whole(void *context, int item, int worker, struct stream 
     (void)item, (void)worker;
     const struct whole_step *step = context;
     struct net_run *r = step->run;
-    const struct net_operands operands = net_run_operands(r);
+    struct net_operands operands = net_run_operands(r);
+    operands.labels = step->labels;
     struct net_seconds seconds;
-    STATUS_TRY(net_step(r->net, stream, &r->memory, &operands, step->labels, &seconds));
+    STATUS_TRY(net_pass(r->net, stream, &r->memory, &operands, NET_STEP, &seconds));
     assert_true(seconds.forward > 0 && seconds.loss >= 0 && seconds.backward > 0);
     return STATUS_OK;
 }

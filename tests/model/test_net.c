@@ -354,7 +354,14 @@ static enum status run_backward(void *context, int item, int worker, struct stre
     (void)item, (void)worker;
     struct net_run *r = context;
     const struct net_operands operands = net_run_operands(r);
-    return net_backward(r->net, stream, &r->memory, &operands);
+    return net_pass(r->net, stream, &r->memory, &operands, NET_BACKWARD, NULL);
+}
+
+static enum status run_loss(void *context, int item, int worker, struct stream *stream) {
+    (void)item, (void)worker;
+    struct net_run *r = context;
+    const struct net_operands operands = net_run_operands(r);
+    return net_pass(r->net, stream, &r->memory, &operands, NET_LOSS, NULL);
 }
 
 static void test_too_little_memory(void **state) {
@@ -372,6 +379,7 @@ static void test_too_little_memory(void **state) {
         assert_non_null(strstr(status_text(), "the net needs"));
         spans[i]->bytes++;
     }
+    assert_int_equal(device.ops->each(device.device, 1, run_loss, &run), STATUS_INTERNAL); /* no labels */
     net_run_close(&run);
     net_run_open(&run, device, model, 4, false);
     assert_int_equal(device.ops->each(device.device, 1, run_backward, &run), STATUS_INTERNAL);

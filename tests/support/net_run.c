@@ -84,17 +84,18 @@ static enum status step(void *context, int item, int worker, struct stream *stre
     (void)item, (void)worker;
     struct work *work = context;
     struct net_run *r = work->run;
-    const struct net_operands operands = net_run_operands(r);
+    struct net_operands operands = net_run_operands(r);
+    operands.labels = work->labels;
     STATUS_TRY(net_prepare(r->net, stream, r->parameters, r->prepared));
-    STATUS_TRY(net_forward(r->net, stream, &r->memory, &operands));
-    STATUS_TRY(net_loss(r->net, stream, &r->memory, work->labels));
+    STATUS_TRY(net_pass(r->net, stream, &r->memory, &operands, NET_FORWARD, NULL));
+    STATUS_TRY(net_pass(r->net, stream, &r->memory, &operands, NET_LOSS, NULL));
     if (net_sizes(r->net).gradient_bytes == 0)
         return STATUS_OK;
-    return net_backward(r->net, stream, &r->memory, &operands);
+    return net_pass(r->net, stream, &r->memory, &operands, NET_BACKWARD, NULL);
 }
 
 struct net_operands net_run_operands(const struct net_run *run) {
-    return (struct net_operands){run->parameters, run->prepared, run->scratch};
+    return (struct net_operands){run->parameters, run->prepared, run->scratch, NULL};
 }
 
 void net_run_fill(struct net_run *run, const double *pixels) {
@@ -177,5 +178,5 @@ enum status net_run_forward(void *run, int item, int worker, struct stream *stre
     (void)item, (void)worker;
     struct net_run *r = run;
     const struct net_operands operands = net_run_operands(r);
-    return net_forward(r->net, stream, &r->memory, &operands);
+    return net_pass(r->net, stream, &r->memory, &operands, NET_FORWARD, NULL);
 }

@@ -27,14 +27,14 @@ void net_run_close(struct net_run *run);
 /* Fill all that a step may not rely on with 0xFF again. */
 void net_run_poison(struct net_run *run);
 
-/* What the run's passes read: its parameters, what was prepared of them, its scratch. */
+/* What the run's passes read: its parameters, what was prepared of them, its scratch; no labels. */
 struct net_operands net_run_operands(const struct net_run *run);
 
 /* Write the pixels into the net's input. */
 void net_run_fill(struct net_run *run, const double *pixels);
 
-/* Prepare, forward, loss and (training) backward. parameters: flat, model->flat_count; pixels: [images] of
- * the input's shape; labels [images]. */
+/* Prepare, forward, loss and (training) backward, each in a pass of its own. parameters: flat,
+ * model->flat_count; pixels: [images] of the input's shape; labels [images]. */
 void net_run_step(struct net_run *run, const double *parameters, const double *pixels, const int32_t *labels);
 
 /* A span's values, whatever the device's real is. */
