@@ -23,7 +23,7 @@ struct ctl {
     struct command command;
     struct client *client;
     char id[40];
-    bool sent, warned;
+    bool sent;
     int code; /* -1: not yet answered */
 };
 
