@@ -29,9 +29,8 @@ struct bench_runner {
     struct bench_loader *loader;
     struct bench_rest rest; /* of all its steps */
     int turns;
-    double shares[BENCH_TURNS * BENCH_ROUNDS]; /* that the rest had of the steps of each turn ... */
-    double
-        ratios[BENCH_TURNS * BENCH_ROUNDS]; /* ... and its images/s to the bare step's in the turn beside */
+    /* What the rest had of the steps of each turn, and its images/s to the bare step's in the turn beside. */
+    double shares[BENCH_TURNS * BENCH_ROUNDS], ratios[BENCH_TURNS * BENCH_ROUNDS];
 
     struct bench_library library;
     enum bench_library_setting setting;

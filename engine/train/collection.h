@@ -19,8 +19,8 @@ struct term {
 };
 
 struct collection {
-    struct term
-        *terms; /* decay terms first, in the order of the layers, then the cross-entropy; tower by tower */
+    /* Tower by tower: decay terms first, in the order of the layers, then the cross-entropy. */
+    struct term *terms;
     int count, per_tower;
 };
 

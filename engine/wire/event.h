@@ -3,8 +3,8 @@
  * One table of fields (fields.c) describes them; encoder, decoder, PROTOCOL.md and `towerscope diff` are made
  * from that table. An event with seq > 0 is part of the record; seq 0 is live only.
  *
- * Unknown values: a number that is not known is WIRE_UNKNOWN (a NaN with a payload, see wire_is_unknown) or
- * WIRE_UNKNOWN_INT, a string NULL; unknown fields are left out of the line. A value that is known and not
+ * Unknown values: a number that is not known is wire_unknown() (a NaN with a payload, see wire_is_unknown())
+ * or WIRE_UNKNOWN_INT, a string NULL; unknown fields are left out of the line. A value that is known and not
  * finite is written as null and read back as a plain NaN. */
 #ifndef TOWERSCOPE_ENGINE_WIRE_EVENT_H
 #define TOWERSCOPE_ENGINE_WIRE_EVENT_H
@@ -137,7 +137,7 @@ struct event_layers {
 
 struct event_phase {
     int64_t step, images; /* images of the step's batch */
-    const char *phase;    /* load, forward, losses, backward, average, update */
+    const char *phase;    /* the one just done: load, forward, losses, backward, average, update; start */
 };
 
 struct event_alternative {
@@ -189,8 +189,7 @@ struct event_eval {
 
 struct event_command {
     const char *id, *from;
-    const char
-        *screen; /* of the console that sent it by itself, to draw what it shows: "Why"; NULL: a person's */
+    const char *screen; /* "Why": the console's that sent it to draw what it shows; NULL: a person's */
     const char *text;
     const char *status; /* pending (live only), applied, refused */
     int64_t step;

@@ -75,8 +75,8 @@ enum status record_next_line(struct record_reader *reader, int64_t until, const 
 int64_t record_reader_offset(const struct record_reader *reader);  /* where the next line begins */
 int64_t record_reader_damaged(const struct record_reader *reader); /* lines that could not be read */
 int64_t record_reader_size(const struct record_reader *reader);    /* bytes of the file now */
-int64_t
-record_reader_torn(const struct record_reader *reader); /* bytes after the last whole line, when at the end */
+/* Bytes after the last whole line, when at the end. */
+int64_t record_reader_torn(const struct record_reader *reader);
 
 /* Where the last bytes of a record's file of this size end that are no hole: what follows are zeros that were
  * never written (a crash of the machine, a disk that was full), and no lines. Moves the descriptor's place.

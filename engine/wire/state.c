@@ -29,8 +29,8 @@ struct state_memory {
     struct kept_event kept[EVENT_KINDS], devices[DEVICES], images[IMAGES], pending[STATE_PENDING];
     struct event device_events[DEVICES], image_events[IMAGES], pending_events[STATE_PENDING];
     struct kept_event kept_good;
-    struct event
-        good; /* the newest step that was told before a state that a rewind may go back to was passed */
+    /* The newest step that was told before a state that a rewind may go back to was passed. */
+    struct event good;
     struct curve curve;
     struct state_marker markers[STATE_MARKERS];
     struct state_log_line log[STATE_LOG_LINES];

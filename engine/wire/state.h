@@ -72,19 +72,22 @@ struct run_state {
     int64_t at_step;            /* updates done, as last told by a step, state, rewind or resume; unknown */
     char phase[16];             /* last state event: starting, training, paused, ... */
     char rule[STATE_RULE_NAME]; /* the wrong rule in force from here on; "": none */
-    double lr;             /* learning rate, images and towers of the next step, as last told by a step, */
-    int64_t batch, towers; /* a command or the start; unknown */
-    double image_seconds;  /* a step's time for one of its images, over the last tens of steps; unknown */
-    int64_t timed_steps;   /* how many made it up, since the run started or was resumed */
-    int64_t good_step;     /* a state to go back to that is known of: state_rewind() */
-    double start_time, last_time;                                                          /* of the events */
-    struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase; /* the newest of
-                                     each; kind EVENT_NONE: none yet, or gone with a rewind */
+    /* Learning rate, images and towers of the next step, as last told by a step, a command or the start;
+     * unknown. */
+    double lr;
+    int64_t batch, towers;
+    double image_seconds; /* a step's time for one of its images, over the last tens of steps; unknown */
+    int64_t timed_steps;  /* how many made it up, since the run started or was resumed */
+    int64_t good_step;    /* a state to go back to that is known of: state_rewind() */
+    double start_time, last_time; /* of the events */
+    /* The newest of each; kind EVENT_NONE: none yet, or gone with a rewind. */
+    struct event run_start, step, losses, layers, why, eval, control, run_end, step_phase;
     struct event alarm;   /* the newest of level warning or error */
     struct event command; /* the newest: pending, applied or refused */
-    int64_t
-        pending_count; /* persons' commands that have no answer yet, as last told, the oldest first; those */
-    struct event *pending; /* beyond STATE_PENDING are left out. Live only: a copy has none */
+    /* Persons' commands that have no answer yet, as last told, the oldest first; those beyond STATE_PENDING
+     * are left out. Live only: a copy has none. */
+    int64_t pending_count;
+    struct event *pending;
     int64_t requests;      /* control events that told of one who asks */
     double best_precision; /* of the evaluations; unknown: none */
     int64_t best_step;
