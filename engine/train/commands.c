@@ -80,16 +80,6 @@ static void say_batch(const struct trainer *t, char reason[REASON_MAX]) {
                  batch, towers, batch / towers, batch / towers + 1);
 }
 
-/* Towers that never average start again from their mean. Without the memory for it they average from now on.
- */
-static enum status set_out_together(struct trainer *t) {
-    enum status status = apart_open(t);
-    if (status == STATUS_OK)
-        return status;
-    rule_restore(t);
-    return status_prefix(status, "the towers average again: ");
-}
-
 static enum status apply_towers(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
     if (c->count < 1 || c->count > COMBINE_MAX_TOWERS)
         return status_fail(STATUS_REFUSED, "towers %lld: there are 1 to %d towers", (long long)c->count,
@@ -99,7 +89,7 @@ static enum status apply_towers(struct trainer *t, const struct command *c, char
     settings.towers = c->count;
     STATUS_TRY(trainer_reshape(t, &settings, t->progress.place));
     if (t->rules.in_force == RULE_NO_AVERAGE)
-        STATUS_TRY(set_out_together(t));
+        STATUS_TRY(rule_set_out(t));
     say_batch(t, reason);
     if (from == c->count)
         return STATUS_OK;
@@ -138,7 +128,7 @@ static enum status set_momentum(struct trainer *t, double value, char reason[REA
         t->shared.velocity = velocity; /* starts at 0, in the last good state too */
         t->good.velocity = good;
         if (t->rules.in_force == RULE_NO_AVERAGE)
-            STATUS_TRY(set_out_together(t));
+            STATUS_TRY(rule_set_out(t));
     }
     t->settings.momentum = value;
     snprintf(reason, REASON_MAX, "the momentum is %g from step %lld", value,

@@ -85,7 +85,7 @@ enum status good_rewind(struct trainer *t, const char *reason) {
     STATUS_TRY(move(t, true));
     STATUS_TRY(trainer_norms(t));
     if (t->rules.apart) /* the towers set out again, together */
-        STATUS_TRY(apart_open(t));
+        STATUS_TRY(rule_set_out(t));
     good_counters(t, from, reason);
     return STATUS_OK;
 }

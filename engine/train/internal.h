@@ -303,6 +303,10 @@ void rule_losses(struct trainer *t);
 /* The averaged gradient again, by the rule in force; `right`: the arguments of the right one. */
 enum status rule_average(struct trainer *t, const struct combine_args *right);
 
+/* Towers that never average set out, or start again, from the shared parameters. Where they were apart
+ * already and the memory for it is no longer there, they average from now on, and the sentence says so. */
+enum status rule_set_out(struct trainer *t);
+
 /* From the next step on. Takes the last good state first. */
 enum status rule_apply(struct trainer *t, enum rule rule);
 

@@ -47,21 +47,22 @@ enum status rule_average(struct trainer *t, const struct combine_args *right) {
     return t->machine.device.ops->combine(t->machine.device.device, &args);
 }
 
+enum status rule_set_out(struct trainer *t) {
+    enum status status = apart_open(t);
+    if (status == STATUS_OK || t->rules.in_force != RULE_NO_AVERAGE)
+        return status;
+    rule_restore(t); /* what they had of their own is gone */
+    return status_prefix(status, "the towers average again: ");
+}
+
 enum status rule_apply(struct trainer *t, enum rule rule) {
-    if (t->rules.in_force ==
-        RULE_RIGHT) /* from one wrong rule to another: what was good is what came before both */
+    /* from one wrong rule to another: what was good is what came before both */
+    if (t->rules.in_force == RULE_RIGHT)
         STATUS_TRY(good_take(t));
-    if (rule == RULE_NO_AVERAGE) {
-        enum status status = apart_open(t);
-        if (status != STATUS_OK &&
-            t->rules.in_force == RULE_NO_AVERAGE) { /* what they had of their own is gone */
-            rule_restore(t);
-            return status_prefix(status, "the towers average again: ");
-        }
-        STATUS_TRY(status);
-    } else {
+    if (rule == RULE_NO_AVERAGE)
+        STATUS_TRY(rule_set_out(t));
+    else
         apart_close(t);
-    }
     t->rules.in_force = rule;
     return STATUS_OK;
 }
