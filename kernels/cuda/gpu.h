@@ -17,6 +17,13 @@
 
 enum { WORKERS_PER_GPU = 8 };
 
+/* A worker's second stream, for what needs not be done before its next work. */
+struct beside {
+    cudaStream_t handle;
+    cudaEvent_t fork, join;
+    struct conv_context *conv;
+};
+
 struct stream { /* of a worker, or a GPU's main one (number -1) */
     struct device *device;
     int number, gpu;
@@ -27,7 +34,8 @@ struct stream { /* of a worker, or a GPU's main one (number -1) */
     bool queried;       /* nothing was queued since a query said that all is done */
     struct conv_context *conv;
     struct gemm *gemm;
-    int32_t *labels; /* on the GPU: of the loss that is queued last */
+    struct beside beside; /* of a worker */
+    int32_t *labels;      /* on the GPU: of the loss that is queued last */
     int labels_room;
     long long *measure; /* on the GPU: what measure() found last, and its scratch */
     size_t measure_bytes;
@@ -143,6 +151,12 @@ enum status worker_enter(struct device *device, int number, struct stream **out)
 
 /* Before work is queued on a worker's stream: behind the main stream's work; its GPU is current. */
 enum status worker_use(struct stream *worker);
+
+/* What is queued on a worker's second stream from here on comes behind what it has queued so far ... */
+enum status beside_begin(struct stream *worker);
+/* ... and what it queues from here on behind that. Always called when the other was, else what uses the same
+ * memory next is not held back, and a capture ends with a stream that is not joined. */
+enum status beside_end(struct stream *worker);
 
 /* STATUS_OK: all is done; STATUS_BUSY, or a failure. */
 enum status streams_query(struct device *device);

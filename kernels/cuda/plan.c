@@ -115,8 +115,8 @@ static void plan_prepared(struct plan *plan) {
         info->prepared_bytes += align((size_t)plan->op.out.c * element);
 }
 
-/* Scratch memory: cuDNN's workspace, the gradient of the weights as cuDNN lays them out, sums for the bias,
- * a dense layer's sums before they are rounded. */
+/* Scratch memory: cuDNN's workspace, the gradient of the weights as cuDNN lays them out, another workspace
+ * for what is done beside that, sums for the bias, a dense layer's sums before they are rounded. */
 static enum status plan_matrix(struct plan *plan) {
     struct plan_info *info = &plan->info;
     plan_prepared(plan);
@@ -124,7 +124,8 @@ static enum status plan_matrix(struct plan *plan) {
         STATUS_TRY(plan_convolutions(plan));
         size_t weights = align(op_parameter_size(&plan->op) * cuda_type_bytes(plan_type(plan)));
         plan->weights_at = plan->workspace;
-        plan->bias_at = plan->weights_at + (plan->training ? weights : 0);
+        plan->beside_at = plan->weights_at + (plan->training ? weights : 0);
+        plan->bias_at = plan->beside_at + (plan->training && plan->input_gradient ? plan->workspace : 0);
         snprintf(info->implementation, sizeof info->implementation,
                  "cudnn"); /* whatever the engine: see net_shares_prepared */
     } else {

@@ -13,8 +13,9 @@ struct plan {
     bool training, input_gradient;
     int bias, relu, pool_at, norm_at; /* places in the group; -1: none */
     struct conv_plan *conv[DEVICE_GROUP_MAX];
-    /* bytes of cuDNN's workspace; where the rest lies in the scratch memory */
-    size_t workspace, weights_at, bias_at, result_at, pooled_at;
+    /* bytes of cuDNN's workspace; where the rest lies in the scratch memory, at `beside_at` another workspace
+     */
+    size_t workspace, weights_at, beside_at, bias_at, result_at, pooled_at;
     size_t rounded_bias_at; /* in the prepared memory, behind the weights */
     size_t before_at;       /* in the saved memory, behind the pool's places: what the normalisation read */
     struct plan_info info;

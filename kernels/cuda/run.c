@@ -46,7 +46,7 @@ static enum status find_common(struct stream *stream, const struct plan *plan, c
                         &l->prepared);
 }
 
-static enum status launched(struct stream *stream, cudaError_t error, const struct plan *plan) {
+static enum status launched(const struct stream *stream, cudaError_t error, const struct plan *plan) {
     return gpu_checked(stream->device, stream->gpu, error, op_kind_name(plan->op.kind));
 }
 
@@ -241,23 +241,41 @@ static enum status block_backward(struct stream *stream, const struct plan *plan
                     plan);
 }
 
+/* The gradient of the weights, in the order of the flat buffer. */
+static enum status conv_weights(const struct stream *stream, cudaStream_t s, struct conv_context *context,
+                                const struct plan *plan, const struct local *l, const void *dz) {
+    void *dweights = (char *)l->scratch + plan->weights_at;
+    size_t out = (size_t)plan->op.out.c, in = op_parameter_size(&plan->op) / out;
+    STATUS_TRY(named(
+        stream, conv_weights_gradient(context, plan->conv[stream->gpu], l->x, dz, dweights, l->scratch)));
+    return launched(stream, cuda_transpose(s, plan_type(plan), dweights, CUDA_TYPE_F32, l->grads[0], out, in),
+                    plan);
+}
+
+/* Both gradients read dz and write apart from each other (dx lies apart from x, which is in use as long), and
+ * alone neither fills a GPU when there are few images: side by side. */
+static enum status conv_gradients(struct stream *stream, const struct plan *plan, const struct local *l,
+                                  const void *dz) {
+    const struct beside *b = &stream->beside;
+    void *workspace = (char *)l->scratch + plan->beside_at;
+    STATUS_TRY(beside_begin(stream));
+    enum status weights = conv_weights(stream, b->handle, b->conv, plan, l, dz);
+    enum status input = weights == STATUS_OK
+                            ? named(stream, conv_input_gradient(stream->conv, plan->conv[stream->gpu], dz,
+                                                                l->prepared, l->dx, workspace))
+                            : weights;
+    enum status joined = beside_end(stream);
+    return input == STATUS_OK ? joined : input;
+}
+
 static enum status conv_backward(struct stream *stream, const struct plan *plan, const struct local *l) {
     void *dz = l->dy;
     if (plan_is_block(plan))
         STATUS_TRY(block_backward(stream, plan, l, &dz));
     else
         STATUS_TRY(bias_relu_backward(stream, plan, l, dz));
-    const struct conv_plan *conv = plan->conv[stream->gpu];
-    void *dweights = (char *)l->scratch + plan->weights_at;
-    size_t out = (size_t)plan->op.out.c, in = op_parameter_size(&plan->op) / out;
-    STATUS_TRY(named(stream, conv_weights_gradient(stream->conv, conv, l->x, dz, dweights, l->scratch)));
-    STATUS_TRY(launched(
-        stream,
-        cuda_transpose(stream->handle, plan_type(plan), dweights, CUDA_TYPE_F32, l->grads[0], out, in),
-        plan));
-    if (!l->dx)
-        return STATUS_OK;
-    return named(stream, conv_input_gradient(stream->conv, conv, dz, l->prepared, l->dx, l->scratch));
+    return l->dx ? conv_gradients(stream, plan, l, dz)
+                 : conv_weights(stream, stream->handle, stream->conv, plan, l, dz);
 }
 
 static enum status dense_backward(struct stream *stream, const struct plan *plan, const struct local *l) {

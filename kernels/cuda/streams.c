@@ -26,6 +26,26 @@ enum status gpu_checked(struct device *device, int gpu, cudaError_t error, const
     return device_failed(device);
 }
 
+static enum status beside_open(struct device *device, int gpu, struct beside *b) {
+    STATUS_TRY(gpu_checked(device, gpu, cudaStreamCreateWithFlags(&b->handle, cudaStreamNonBlocking),
+                           "make a stream"));
+    STATUS_TRY(gpu_checked(device, gpu, cudaEventCreateWithFlags(&b->fork, cudaEventDisableTiming),
+                           "make an event"));
+    STATUS_TRY(gpu_checked(device, gpu, cudaEventCreateWithFlags(&b->join, cudaEventDisableTiming),
+                           "make an event"));
+    return conv_context_new(b->handle, &b->conv);
+}
+
+static void beside_close(struct beside *b) {
+    conv_context_free(b->conv);
+    if (b->fork)
+        (void)cudaEventDestroy(b->fork);
+    if (b->join)
+        (void)cudaEventDestroy(b->join);
+    if (b->handle)
+        (void)cudaStreamDestroy(b->handle);
+}
+
 enum status stream_open(struct device *device, int gpu, int number, struct stream *stream) {
     gpu_use(&device->gpu[gpu]);
     cudaStream_t handle;
@@ -36,13 +56,17 @@ enum status stream_open(struct device *device, int gpu, int number, struct strea
     STATUS_TRY(gpu_checked(device, gpu, cudaEventCreateWithFlags(&stream->event, cudaEventDisableTiming),
                            "make an event"));
     STATUS_TRY(conv_context_new(handle, &stream->conv));
-    return number < 0 ? STATUS_OK : gemm_new(handle, device->precision, &stream->gemm);
+    if (number < 0)
+        return STATUS_OK;
+    STATUS_TRY(beside_open(device, gpu, &stream->beside));
+    return gemm_new(handle, device->precision, &stream->gemm);
 }
 
 void stream_close(struct stream *stream) {
     if (!stream->handle)
         return;
     gpu_use(&stream->device->gpu[stream->gpu]);
+    beside_close(&stream->beside);
     conv_context_free(stream->conv);
     gemm_free(stream->gemm);
     (void)cudaFree(stream->labels);
@@ -113,6 +137,21 @@ enum status worker_use(struct stream *worker) {
     worker->busy = true;
     worker->queried = false;
     return STATUS_OK;
+}
+
+/* `after` goes on when what `before` has queued so far is done. */
+static enum status follow(const struct stream *worker, cudaStream_t after, cudaStream_t before,
+                          cudaEvent_t event) {
+    STATUS_TRY(gpu_checked(worker->device, worker->gpu, cudaEventRecord(event, before), "record an event"));
+    return wait_for(worker->device, worker->gpu, after, event);
+}
+
+enum status beside_begin(struct stream *worker) {
+    return follow(worker, worker->beside.handle, worker->handle, worker->beside.fork);
+}
+
+enum status beside_end(struct stream *worker) {
+    return follow(worker, worker->handle, worker->beside.handle, worker->beside.join);
 }
 
 static enum status query(struct device *device, struct stream *stream) {

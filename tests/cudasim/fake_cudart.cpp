@@ -2,9 +2,10 @@
 //
 // It is as hostile as the real one may be: work is queued and runs later, in the order of its stream, streams
 // interleaved by a seed; an event is bound to what was queued when it was recorded; memory of a GPU can be
-// touched by work of that GPU alone, never by the host; what may allocate or wait is refused during a capture,
-// and spoils it; asynchronous copies must be from and to page-locked memory, which arrives when the work runs,
-// and holds nothing of use before.
+// touched by work of that GPU alone, never by the host; what may allocate or wait is refused during a
+// capture, and spoils it, and streams that came into it run beside each other whenever its graph is launched;
+// asynchronous copies must be from and to page-locked memory, which arrives when the
+// work runs, and holds nothing of use before.
 #include "tests/cudasim/fake.h"
 #include "tests/cudasim/memory.h"
 
@@ -30,24 +31,45 @@ struct Piece {
     bool marker; // an event or a wait: no work
 };
 
+struct Stream;
+
+// A piece of work in a graph: on which of its lanes, and the number of the event that it records or waits
+// for.
+struct Step {
+    Piece piece;
+    size_t lane;
+    int records, waits; // -1: none
+};
+
+// A capture: of the stream that began it, lane 0, and of those that came to wait for an event in it.
+struct Capture {
+    std::vector<Stream *> lanes;
+    std::vector<Step> steps;
+    int events = 0;
+    bool spoiled = false, over = false; // spoiled: something was done that a capture forbids
+};
+
 struct Stream {
     int gpu;
     unsigned priority;
     std::deque<Piece> queue;
-    bool capturing = false, spoiled = false; // spoiled: something was done that a capture forbids
-    std::vector<Piece> captured;
+    std::shared_ptr<Capture> capture; // that it is in
 };
 
 struct Event {
     int gpu;
     bool timing;
-    std::shared_ptr<bool> done; // of its last record; null: never recorded
+    std::shared_ptr<bool> done; // of its last record; null: never recorded, or in a capture
     std::shared_ptr<long> when; // how many pieces of work had run
+    std::shared_ptr<Capture> capture;
+    int number; // in that
 };
 
 struct Graph {
     int gpu;
-    std::vector<Piece> pieces;
+    std::vector<Step> steps;
+    size_t lanes;
+    std::vector<Stream *> branches; // where lanes 1 .. run; of one that can be launched
 };
 
 struct World {
@@ -95,13 +117,13 @@ Stream *stream_of(cudaStream_t handle) {
 bool forbidden() {
     bool any = false;
     for (Stream *s : world().streams)
-        if (s->capturing)
-            any = s->spoiled = true;
+        if (s->capture)
+            any = s->capture->spoiled = true;
     return any;
 }
 
 cudaError_t spoil(Stream *s, cudaError_t error) {
-    s->spoiled = true;
+    s->capture->spoiled = true;
     return failed(error);
 }
 
@@ -163,18 +185,26 @@ void pass_time_until(const char *what, const std::function<bool()> &done) {
     memory_open(NO_GPU);
 }
 
+cudaError_t capture_step(Stream *s, Piece piece, int records = -1, int waits = -1) {
+    Capture &c = *s->capture;
+    if (c.spoiled)
+        return failed(cudaErrorStreamCaptureInvalidated);
+    size_t lane = 0;
+    while (c.lanes[lane] != s)
+        lane++;
+    c.steps.push_back({std::move(piece), lane, records, waits});
+    return cudaSuccess;
+}
+
 cudaError_t put(cudaStream_t handle, Piece piece) {
     Stream *s = stream_of(handle);
     if (!s || s->gpu != world().current)
         return failed(cudaErrorInvalidResourceHandle);
     if (lost(s->gpu))
         return failed(cudaErrorDevicesUnavailable);
-    if (s->capturing && s->spoiled)
-        return failed(cudaErrorStreamCaptureInvalidated);
-    if (s->capturing)
-        s->captured.push_back(std::move(piece));
-    else
-        s->queue.push_back(std::move(piece));
+    if (s->capture)
+        return capture_step(s, std::move(piece));
+    s->queue.push_back(std::move(piece));
     return cudaSuccess;
 }
 
@@ -222,7 +252,7 @@ bool visible(const void *at) {
 cudaError_t enqueue_when(cudaStream_t stream, const char *name, std::function<bool()> ready,
                          std::function<void()> run) {
     Stream *s = stream_of(stream);
-    if (s && s->capturing)
+    if (s && s->capture)
         return spoil(s, cudaErrorStreamCaptureUnsupported);
     return put(stream, {name, std::move(ready), std::move(run), ALL_GPUS, false});
 }
@@ -233,9 +263,9 @@ void time_passes() {
 
 library library_call(cudaStream_t stream) {
     Stream *s = stream_of(stream);
-    if (!s || !s->capturing || !settings().uncapturable)
+    if (!s || !s->capture || !settings().uncapturable)
         return library::GOES_ON;
-    s->spoiled = true;
+    s->capture->spoiled = true;
     return settings().uncapturable == 1 ? library::REFUSED : library::SPOILED;
 }
 
@@ -510,7 +540,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
-    auto *e = new Event{world().current, !(flags & cudaEventDisableTiming), nullptr, nullptr};
+    auto *e = new Event{world().current, !(flags & cudaEventDisableTiming), nullptr, nullptr, nullptr, -1};
     world().events.insert(e);
     *out = reinterpret_cast<cudaEvent_t>(e);
     return cudaSuccess;
@@ -526,6 +556,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
         return failed(cudaErrorInvalidResourceHandle);
     if (forbidden())
         return failed(cudaErrorStreamCaptureUnsupported);
+    if (e->capture)
+        return failed(cudaErrorCapturedEvent);
     pass_time_until("cudaEventSynchronize", [=] { return !e->done || *e->done || lost(e->gpu); });
     return lost(e->gpu) ? failed(cudaErrorDevicesUnavailable) : cudaSuccess;
 }
@@ -543,8 +575,13 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
     Stream *s = stream_of(stream);
     if (!s || !world().events.count(e) || e->gpu != s->gpu)
         return failed(cudaErrorInvalidResourceHandle);
-    if (s->capturing)
-        return spoil(s, cudaErrorStreamCaptureUnsupported);
+    if (s->capture) {
+        e->done = nullptr;
+        e->capture = s->capture;
+        e->number = s->capture->events++;
+        return capture_step(s, {"event", nullptr, [] {}, NO_GPU, true}, e->number);
+    }
+    e->capture = nullptr;
     auto done = std::make_shared<bool>(false);
     auto when = std::make_shared<long>(0);
     e->done = done;
@@ -557,14 +594,28 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
                         NO_GPU, true});
 }
 
+// A stream that is in no capture comes into the event's.
+static cudaError_t wait_in_capture(Stream *s, const Event &e) {
+    Capture &c = *e.capture;
+    if (c.over || s->gpu != e.gpu)
+        return failed(cudaErrorInvalidValue);
+    if (!s->capture) {
+        s->capture = e.capture;
+        c.lanes.push_back(s);
+    }
+    return capture_step(s, {"wait", nullptr, [] {}, NO_GPU, true}, -1, e.number);
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigned) {
     World &w = world();
     auto *e = reinterpret_cast<Event *>(handle);
     Stream *s = stream_of(stream);
     if (!s || !w.events.count(e))
         return failed(cudaErrorInvalidResourceHandle);
-    if (s->capturing) // for what was recorded outside of it
+    if (s->capture && e->capture != s->capture) // for what was recorded outside of it
         return spoil(s, cudaErrorStreamCaptureIsolation);
+    if (e->capture)
+        return wait_in_capture(s, *e);
     if (!e->done)
         return cudaSuccess; // never recorded: there is nothing to wait for
     if (w.waits++ == w.settings.drop_wait)
@@ -576,8 +627,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigne
 // A millisecond for each piece of work that ran between them, on whichever GPU.
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to) {
     auto *a = reinterpret_cast<Event *>(from), *b = reinterpret_cast<Event *>(to);
-    if (!world().events.count(a) || !world().events.count(b) || !a->timing || !b->timing || !a->done || !b->done ||
-        a->gpu != b->gpu)
+    if (!world().events.count(a) || !world().events.count(b) || !a->timing || !b->timing || !a->done ||
+        !b->done || a->gpu != b->gpu)
         return failed(cudaErrorInvalidResourceHandle);
     if (!*a->done || !*b->done)
         return failed(cudaErrorNotReady);
@@ -591,6 +642,8 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
         return failed(cudaErrorInvalidResourceHandle);
     if (forbidden())
         return failed(cudaErrorStreamCaptureUnsupported);
+    if (e->capture)
+        return failed(cudaErrorCapturedEvent);
     pass_time([=] { return !e->done || *e->done; }, unsigned(world().random() % 256));
     if (lost(e->gpu))
         return failed(cudaErrorDevicesUnavailable);
@@ -601,50 +654,83 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMode) {
     Stream *s = stream_of(handle);
-    if (!s || s->capturing)
+    if (!s || s->capture)
         return failed(cudaErrorInvalidResourceHandle);
-    s->capturing = true;
-    s->spoiled = false;
-    s->captured.clear();
+    s->capture = std::make_shared<Capture>();
+    s->capture->lanes.push_back(s);
     return cudaSuccess;
+}
+
+// Whether the first lane waits, in the end, for all that the others do: each one's last piece is an event
+// that it waits for.
+static bool joined(const Capture &c) {
+    for (size_t lane = 1; lane < c.lanes.size(); lane++) {
+        int last = -1;
+        bool waited = false;
+        for (const Step &step : c.steps) {
+            if (step.lane == lane) {
+                last = step.records;
+                waited = false;
+            }
+            waited = waited || (step.lane == 0 && last >= 0 && step.waits == last);
+        }
+        if (!waited)
+            return false;
+    }
+    return true;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *out) {
     Stream *s = stream_of(handle);
-    if (!s || !s->capturing)
+    *out = nullptr;
+    if (!s || !s->capture || s->capture->lanes[0] != s)
         return failed(cudaErrorInvalidResourceHandle);
-    s->capturing = false;
-    if (s->spoiled) {
+    std::shared_ptr<Capture> c = s->capture;
+    c->over = true;
+    for (Stream *lane : c->lanes)
+        lane->capture = nullptr;
+    if (c->spoiled || !joined(*c)) {
         world().spoiled++;
-        s->captured.clear();
-        *out = nullptr;
-        return failed(cudaErrorStreamCaptureInvalidated);
+        return failed(c->spoiled ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined);
     }
-    auto *graph = new Graph{s->gpu, std::move(s->captured)};
-    s->captured.clear();
+    auto *graph = new Graph{s->gpu, c->steps, c->lanes.size(), {}};
     world().graphs.insert(graph);
     *out = reinterpret_cast<cudaGraph_t>(graph);
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t handle, unsigned long long) {
+    World &w = world();
     auto *graph = reinterpret_cast<Graph *>(handle);
-    if (!world().graphs.count(graph))
+    if (!w.graphs.count(graph))
         return failed(cudaErrorInvalidResourceHandle);
     auto *copy = new Graph(*graph);
-    world().graphs.insert(copy);
+    for (size_t lane = 1; lane < copy->lanes; lane++)
+        copy->branches.push_back(
+            w.streams.emplace_back(new Stream{copy->gpu, unsigned(w.random()), {}, nullptr}));
+    w.graphs.insert(copy);
     *out = reinterpret_cast<cudaGraphExec_t>(copy);
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream) {
+    World &w = world();
     auto *graph = reinterpret_cast<Graph *>(handle);
     Stream *s = stream_of(stream);
-    if (!world().graphs.count(graph) || !s || s->gpu != graph->gpu || s->capturing)
+    if (!w.graphs.count(graph) || !s || s->gpu != graph->gpu || s->capture)
         return failed(cudaErrorInvalidResourceHandle);
-    world().launches++;
-    for (const Piece &piece : graph->pieces) {
-        cudaError_t error = put(stream, piece);
+    w.launches++;
+    std::map<int, std::shared_ptr<bool>> done; // the events of this launch
+    for (const Step &step : graph->steps) {
+        Stream *lane = step.lane ? graph->branches[step.lane - 1] : s;
+        Piece piece = step.piece;
+        if (step.records >= 0)
+            piece.run = [at = done[step.records] = std::make_shared<bool>(false)] { *at = true; };
+        if (step.waits >= 0 && w.waits++ == w.settings.drop_wait)
+            continue;
+        if (step.waits >= 0)
+            piece.ready = [at = done[step.waits]] { return *at; };
+        cudaError_t error = put(reinterpret_cast<cudaStream_t>(lane), piece);
         if (error != cudaSuccess)
             return error;
     }
@@ -654,8 +740,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream) {
 static cudaError_t forget(Graph *graph) {
     if (!world().graphs.erase(graph))
         return failed(cudaErrorInvalidResourceHandle);
+    cudaError_t error = cudaSuccess;
+    for (Stream *branch : graph->branches) // what is under way ends first
+        error = cudaStreamDestroy(reinterpret_cast<cudaStream_t>(branch));
     delete graph;
-    return cudaSuccess;
+    return error;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

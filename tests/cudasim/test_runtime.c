@@ -117,6 +117,91 @@ static void a_capture_is_spoiled(void **state) {
     end();
 }
 
+/* ---- captures of several streams, and what their graphs do */
+
+/* On the first GPU: a stream beside the first one, and events that it follows and is followed by. */
+static cudaStream_t beside;
+static cudaEvent_t fork_event, join_event;
+
+static void begin_beside(void) {
+    begin();
+    ok(cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
+    ok(cudaEventCreateWithFlags(&fork_event, cudaEventDisableTiming));
+    ok(cudaEventCreateWithFlags(&join_event, cudaEventDisableTiming));
+    ok(cudaStreamBeginCapture(sides[0].stream, cudaStreamCaptureModeThreadLocal));
+    ok(cudaEventRecord(fork_event, sides[0].stream));
+    ok(cudaStreamWaitEvent(beside, fork_event, 0)); /* it comes in */
+    ok(cudaMemsetAsync(sides[0].device, 0, BYTES / 2, beside));
+}
+
+static void end_beside(void) {
+    ok(cudaSetDevice(0));
+    ok(cudaEventDestroy(fork_event));
+    ok(cudaEventDestroy(join_event));
+    ok(cudaStreamDestroy(beside));
+    end();
+}
+
+static void a_graph_has_branches(void **state) {
+    (void)state;
+    cudaGraph_t graph;
+    cudaGraphExec_t ready;
+    begin_beside();
+    struct side *s = &sides[0];
+    ok(cudaMemsetAsync(s->device + COUNT / 2, 0, BYTES / 2, s->stream));
+    ok(cudaEventRecord(join_event, beside));
+    ok(cudaStreamWaitEvent(s->stream, join_event, 0));
+    ok(cudaMemcpyAsync(s->host, s->device, BYTES, cudaMemcpyDeviceToHost, s->stream));
+    assert_int_equal(cudaEventQuery(join_event), cudaErrorStreamCaptureUnsupported);
+    assert_int_equal(cudaStreamEndCapture(s->stream, &graph), cudaErrorStreamCaptureInvalidated);
+    end_beside();
+    for (int drop = -1; drop < 2; drop++) {
+        int missed = 0;
+        begin_beside();
+        ok(cudaEventRecord(join_event, beside));
+        ok(cudaStreamWaitEvent(s->stream, join_event, 0));
+        ok(cudaMemcpyAsync(s->device + COUNT / 2, s->device, BYTES / 2, cudaMemcpyDeviceToDevice, s->stream));
+        ok(cudaStreamEndCapture(s->stream, &graph));
+        ok(cudaGraphInstantiate(&ready, graph, 0));
+        ok(cudaGraphDestroy(graph));
+        assert_int_equal(cudaEventQuery(join_event), cudaErrorCapturedEvent);
+        for (unsigned seed = 1; seed <= 16; seed++) {
+            const struct cudasim_settings settings = {.gpus = 2,
+                                                      .seed = seed,
+                                                      .drop_wait = drop,
+                                                      .lose_gpu = -1,
+                                                      .hang_collective = -1,
+                                                      .fail_collective = -1};
+            cudasim_set(&settings);
+            for (int i = 0; i < COUNT; i++)
+                s->host[i] = 5;
+            ok(cudaMemcpyAsync(s->device, s->host, BYTES, cudaMemcpyHostToDevice, s->stream));
+            ok(cudaGraphLaunch(ready, s->stream));
+            ok(cudaMemcpyAsync(s->host, s->device, BYTES, cudaMemcpyDeviceToHost, s->stream));
+            ok(cudaStreamSynchronize(s->stream));
+            missed += s->host[0] != 0 || s->host[COUNT - 1] != 0;
+            assert_int_equal(cudasim_waits(), 2);
+        }
+        assert_true(drop < 0 ? missed == 0 : missed > 0);
+        ok(cudaGraphExecDestroy(ready));
+        end_beside();
+    }
+}
+
+static void branches_have_to_be_joined(void **state) {
+    (void)state;
+    cudaGraph_t graph;
+    begin_beside();
+    ok(cudaEventRecord(join_event, beside));
+    ok(cudaStreamWaitEvent(sides[0].stream, join_event, 0));
+    ok(cudaMemsetAsync(sides[0].device, 0, BYTES / 2, beside)); /* behind that */
+    assert_int_equal(cudaStreamEndCapture(sides[0].stream, &graph), cudaErrorStreamCaptureUnjoined);
+    assert_null(graph);
+    ok(cudaStreamQuery(beside)); /* nothing was queued, and it is out of the capture */
+    assert_int_not_equal(cudaStreamWaitEvent(beside, fork_event, 0), cudaSuccess);
+    end_beside();
+}
+
 /* ---- copies and memory */
 
 static void copies_go_by_page_locked_memory(void **state) {
@@ -299,6 +384,8 @@ static void nccl_wants_all_ranks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_capture_is_spoiled),
+        cmocka_unit_test(a_graph_has_branches),
+        cmocka_unit_test(branches_have_to_be_joined),
         cmocka_unit_test(copies_go_by_page_locked_memory),
         cmocka_unit_test(kernels_are_given_their_gpus_memory),
         cmocka_unit_test(copies_are_done_later),

@@ -24,6 +24,15 @@ const char *const conv_text =
     "[norm]\ntype = lrn\nradius = 4\nbias = 1\nalpha = 0.001/9\nbeta = 0.75\n"
     "[out]\ntype = dense\nunits = classes\ndeviation = 0.1\nbias = 0\nweight_decay = 0.004\n";
 
+const char *const convs_text =
+    "[model]\nname = two-convs\ninput = 6\n"
+    "[conv1]\ntype = conv\nkernel = 3\nchannels = 4\ndeviation = 0.2\nbias = 0.1\nrelu = yes\n"
+    "[pool1]\ntype = pool\nkernel = 3\nstride = 2\n"
+    "[conv2]\ntype = conv\nkernel = 3\nchannels = 4\ndeviation = 0.2\nbias = 0.1\nrelu = yes\n"
+    "[norm2]\ntype = lrn\nradius = 4\nbias = 1\nalpha = 0.001/9\nbeta = 0.75\n"
+    "[pool2]\ntype = pool\nkernel = 3\nstride = 2\n"
+    "[out]\ntype = dense\nunits = classes\ndeviation = 0.1\nbias = 0\n";
+
 static struct image_set made_set(int64_t count, int side, int channels, int classes, uint64_t stream) {
     struct image_set set = {.count = count, .shape = {side, side, channels}};
     size_t values = shape_size(set.shape);
@@ -193,7 +202,7 @@ static struct train_run *prepare(const char *device, const char *model_text, int
     assert_non_null(run);
     if (open_device(device, words, &run->device) != STATUS_OK)
         fail_msg("%s", status_text());
-    bool conv = model_text == conv_text;
+    bool conv = model_text == conv_text || model_text == convs_text;
     run->data = made_data(train, test, conv ? 10 : 8, conv ? 3 : 1, 5);
     struct model_ends ends = {run->data.train.shape.h, run->data.train.shape.w, run->data.train.shape.c, 5};
     if (model_parse("test.ini", model_text, ends, NAN, &run->model) != STATUS_OK)

@@ -50,8 +50,9 @@ struct train_run {
     int64_t layer_count;
 };
 
-/* Model texts: an mlp of 6 x 6 inputs with two layers that decay, and a small convolutional net. */
-extern const char *const mlp_text, *const conv_text;
+/* Model texts: an mlp of 6 x 6 inputs with two layers that decay, a small convolutional net, and one of two
+ * convolutions. */
+extern const char *const mlp_text, *const conv_text, *const convs_text;
 
 /* Random pixels, labels that follow from them. Free with made_data_free. */
 struct dataset made_data(int64_t train, int64_t test, int side, int channels, int classes);
