@@ -17,6 +17,8 @@ extern const struct checkpoint_slot checkpoint_slots[CHECKPOINT_SLOTS];
 
 enum checkpoint_number { CHECKPOINT_WHOLE, CHECKPOINT_REAL, CHECKPOINT_FLAG };
 
+enum { CHECKPOINT_COUNTER_BYTES = 8 };
+
 /* A number of the run's state: a tensor of one value. */
 struct checkpoint_counter {
     const char *name;
@@ -46,6 +48,10 @@ enum status checkpoint_check(const char *path, const struct snapshot *snapshot);
 
 /* What the metadata keep of a tensor's values, to see that they are as they were saved. */
 uint32_t checkpoint_sum(const float *values, size_t count);
+
+/* What a word or a counter (a name and its bytes) adds to the word "state": the sum over all of them but that
+ * word, in any order, shows whether the settings and counters are as they were saved. */
+uint64_t checkpoint_state_part(const char *name, const void *value, size_t size);
 
 /* STATUS_NON_FINITE when one of values[count] is not finite; `where` begins the message. */
 enum status checkpoint_finite(const char *where, const char *tensor, const float *values, size_t count);

@@ -2,6 +2,7 @@
 #include "engine/train/checkpoint_parts.h"
 #include "engine/train/rules.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,7 @@ struct reader {
     bool has[CHECKPOINT_SLOTS];
     int expected;     /* tensors seen so far that belong in it */
     const char *sums; /* of the tensors that are still to be compared */
+    uint64_t counted; /* what the counters add to the sum of the state */
 };
 
 static enum status find(struct reader *r, const struct safetensors_tensor *expected,
@@ -164,6 +166,7 @@ static enum status read_counters(struct reader *r) {
         } value = {0};
         STATUS_TRY(find(r, &expected, &tensor));
         STATUS_TRY(safetensors_read(&r->file, tensor, &value));
+        r->counted += checkpoint_state_part(counter->name, &value, CHECKPOINT_COUNTER_BYTES);
         bool good = real ? isfinite(value.real) && (counter->may_be_negative || value.real >= 0)
                          : value.whole >= 0 && value.whole <= WHOLE_MAX;
         if (!good)
@@ -267,6 +270,28 @@ static enum status check_sum(struct reader *r, const struct safetensors_tensor *
                        r->file.path, expected->name, (unsigned)found, saved);
 }
 
+/* The same of the words and counters, good as each of them may look. Files of earlier versions have no sum.
+ */
+static enum status check_state(const struct reader *r) {
+    const char *saved = safetensors_word(&r->file, "state");
+    char found[17];
+    uint64_t state = r->counted;
+    for (int i = 0; i < r->file.word_count; i++) {
+        const struct safetensors_word *word = &r->file.words[i];
+        if (strcmp(word->key, "state") != 0)
+            state += checkpoint_state_part(word->key, word->value, strlen(word->value));
+    }
+    snprintf(found, sizeof found, "%016" PRIx64, state);
+    if (!saved || strcmp(saved, found) == 0)
+        return STATUS_OK;
+    return status_fail(
+        STATUS_BAD_INPUT,
+        "%s: its metadata or counters are not as they were saved (their sum is %s; %.16s is "
+        "expected): the file is damaged; a run goes on from the checkpoint before it when this one "
+        "is moved away",
+        r->file.path, found, saved);
+}
+
 /* Whether a name is one that a checkpoint of this model holds. */
 static bool belongs(const struct reader *r, const char *name) {
     for (int i = 0; i < checkpoint_counter_count; i++)
@@ -332,6 +357,7 @@ static enum status read_all(struct reader *r) {
             next += r->model->flat_count;
         }
     STATUS_TRY(checkpoint_check(r->file.path, snapshot));
+    STATUS_TRY(check_state(r));
     r->sums = safetensors_word(&r->file, "sums");
     return r->sums ? each_tensor(r, check_sum) : STATUS_OK;
 }

@@ -52,6 +52,10 @@ uint32_t checkpoint_sum(const float *values, size_t count) {
     return (uint32_t)(hash ^ hash >> 32);
 }
 
+uint64_t checkpoint_state_part(const char *name, const void *value, size_t size) {
+    return hash_step(hash_bytes(name, strlen(name)), hash_bytes(value, size));
+}
+
 /* ---- contents */
 
 enum { SUM_CHARS = 9 }; /* eight digits and a space */
@@ -60,7 +64,7 @@ enum { SUM_CHARS = 9 }; /* eight digits and a space */
 struct contents {
     struct arena arena;
     struct safetensors_tensor *tensors;
-    struct safetensors_word words[11];
+    struct safetensors_word words[12];
     int tensor_count, word_count;
     char *config;
 };
@@ -164,6 +168,25 @@ static enum status add_words(struct contents *c, const char *path, const struct 
     return STATUS_OK;
 }
 
+/* When all words and counters are there. */
+static enum status add_state(struct contents *c, const char *path) {
+    uint64_t state = 0;
+    for (int i = 0; i < c->word_count; i++) {
+        char *clean = safetensors_clean(c->words[i].value);
+        if (!clean)
+            return status_fail(STATUS_NO_MEMORY, "%s: no memory to save it", path);
+        state += checkpoint_state_part(c->words[i].key, clean, strlen(clean));
+        free(clean);
+    }
+    for (int i = 0; i < checkpoint_counter_count; i++)
+        state += checkpoint_state_part(c->tensors[i].name, c->tensors[i].data, CHECKPOINT_COUNTER_BYTES);
+    const char *word = arena_format(&c->arena, "%016" PRIx64, state);
+    if (!word)
+        return status_fail(STATUS_NO_MEMORY, "%s: no memory to save it", path);
+    add_word(c, "state", word);
+    return STATUS_OK;
+}
+
 static enum status fill(struct contents *c, const char *path, const struct snapshot *snapshot) {
     size_t most =
         (size_t)checkpoint_counter_count + (size_t)snapshot->model->parameter_count * CHECKPOINT_SLOTS;
@@ -173,7 +196,8 @@ static enum status fill(struct contents *c, const char *path, const struct snaps
     STATUS_TRY(add_words(c, path, snapshot));
     STATUS_TRY(
         add_counters(c, path, snapshot)); /* first, so that eight-byte values lie at multiples of eight */
-    return add_parameters(c, path, snapshot);
+    STATUS_TRY(add_parameters(c, path, snapshot));
+    return add_state(c, path);
 }
 
 /* ---- the file */

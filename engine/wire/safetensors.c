@@ -64,8 +64,7 @@ static size_t utf8_length(const unsigned char *s) {
     return shortest && code <= 0x10FFFF && !(code >= 0xD800 && code < 0xE000) ? length : 0;
 }
 
-/* A JSON string of any bytes: those that are not UTF-8 become U+FFFD. */
-static json_t *json_words(const char *text) {
+char *safetensors_clean(const char *text) {
     static const char replacement[] = "\xEF\xBF\xBD";
     char *clean = malloc(3 * strlen(text) + 1), *to = clean;
     if (!clean)
@@ -79,7 +78,12 @@ static json_t *json_words(const char *text) {
         from += length ? length : 1;
     }
     *to = 0;
-    json_t *json = json_string(clean);
+    return clean;
+}
+
+static json_t *json_words(const char *text) {
+    char *clean = safetensors_clean(text);
+    json_t *json = clean ? json_string(clean) : NULL;
     free(clean);
     return json;
 }

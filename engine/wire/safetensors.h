@@ -51,6 +51,10 @@ struct safetensors_word {
 
 /* ---- writing */
 
+/* A text as a word of a file holds it: bytes that are not UTF-8 become U+FFFD. The caller's, by free(); NULL:
+ * no memory. */
+char *safetensors_clean(const char *text);
+
 /* Write a whole file from where `fd` stands; `path` is for messages. The tensors' offset and bytes are not
  * read. Bytes of a word that are not UTF-8 become U+FFFD. *bytes (may be NULL): of the file.
  * STATUS_BAD_INPUT: the header would be longer than SAFETENSORS_HEADER_MAX; STATUS_IO, STATUS_NO_SPACE: what

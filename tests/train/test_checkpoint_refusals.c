@@ -4,11 +4,13 @@
 #include "tests/support/checkpoint_made.h"
 #include "tests/support/cmocka.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char path[700];
 
@@ -184,6 +186,19 @@ static void short_content(struct checkpoint_edit *e) {
 static void unknown_rule(struct checkpoint_edit *e) {
     edit_word(e, "applied", "guess");
 }
+/* Numbers and words as good as the right ones: their sum tells. */
+static void another_best(struct checkpoint_edit *e) {
+    real(e, "counters/best_precision", 0.25);
+}
+static void another_text(struct checkpoint_edit *e) {
+    static char text[4000];
+    const char *was = safetensors_word(&e->file, "model_text");
+    snprintf(text, sizeof text, "%s# remark\n", was);
+    edit_word(e, "model_text", text);
+}
+static void no_content(struct checkpoint_edit *e) {
+    edit_word(e, "content", NULL);
+}
 static void no_towers(struct checkpoint_edit *e) {
     edit_word(e, "config", "seed = 77\nbatch = 8\nlr = 0.1\nmomentum = 0.9\nema = 0.9\n");
 }
@@ -237,6 +252,9 @@ static const struct refusal {
     {no_batch, STATUS_BAD_INPUT, "batch is 0, which is out of its range"},
     {no_towers, STATUS_BAD_INPUT, "config: towers is missing"},
     {short_content, STATUS_BAD_INPUT, "its content is \"0123456789abcdef\"; two numbers of 16 hexadecimal"},
+    {another_best, STATUS_BAD_INPUT, "its metadata or counters are not as they were saved (their sum is "},
+    {another_text, STATUS_BAD_INPUT, "its metadata or counters are not as they were saved (their sum is "},
+    {no_content, STATUS_BAD_INPUT, "its metadata or counters are not as they were saved (their sum is "},
     {unknown_rule, STATUS_BAD_INPUT, "saved under the wrong rule \"guess\", which is none of those known"},
 };
 
@@ -259,6 +277,29 @@ static void test_refusals(void **state) {
     checkpoint_unmake(&m);
 }
 
+/* A bit that has turned, wherever it lies, is seen; but in the key of the sum itself it makes a file of
+ * before there were sums, and a good one. */
+static void test_turned_bits(void **state) {
+    (void)state;
+    struct checkpoint_made m = checkpoint_make(3, true, true);
+    assert_int_equal(checkpoint_made_write(path, &m.snapshot, NULL), STATUS_OK);
+    int fd = open(path, O_RDWR | O_CLOEXEC), taken = 0;
+    assert_true(fd >= 0);
+    unsigned char byte, turned;
+    for (off_t at = 0; pread(fd, &byte, 1, at) == 1; at++) {
+        struct checkpoint back;
+        turned = (unsigned char)(byte ^ 1 << at % 8);
+        assert_int_equal(pwrite(fd, &turned, 1, at), 1);
+        taken += checkpoint_read(path, m.model, &back) == STATUS_OK;
+        checkpoint_free(&back);
+        assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    }
+    close(fd);
+    if (taken > (int)strlen("state"))
+        fail_msg("%d turned bits were not seen", taken);
+    checkpoint_unmake(&m);
+}
+
 static void test_other_classes(void **state) {
     (void)state;
     struct checkpoint_made m = checkpoint_make(4, false, true);
@@ -272,6 +313,7 @@ static void test_other_classes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_refusals, set_path),
+        cmocka_unit_test_setup(test_turned_bits, set_path),
         cmocka_unit_test_setup(test_other_classes, set_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
