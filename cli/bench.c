@@ -41,11 +41,14 @@ static enum status measure(struct bench *b, struct bench_others *taken) {
     struct bench_others before = others(r);
     STATUS_TRY(bench_rounds_run(r, &b->progress));
     STATUS_TRY(bench_ratios_run(&b->ratios, &b->progress));
-    int layer_rounds = b->options.seconds > 0 ? BENCH_LAYER_ROUNDS : 1;
+    struct bench_layers_work work = {.model = r->model,
+                                     .kernels = b->ratios.kernels,
+                                     .images = b->options.batch,
+                                     .rounds = b->options.seconds > 0 ? BENCH_LAYER_ROUNDS : 1};
     for (int i = 0; i < layer_tables(b); i++) {
         STATUS_TRY(bench_progress_tell(&b->progress, 0, "layers"));
-        STATUS_TRY(bench_layers(r->model, r->devices[i ? r->threads.count - 1 : 0], b->ratios.kernels,
-                                b->options.batch, layer_rounds, b->layers[i], MAX_LAYERS, &b->layer_count));
+        work.device = r->devices[i ? r->threads.count - 1 : 0];
+        STATUS_TRY(bench_layers(&work, b->layers[i], MAX_LAYERS, &b->layer_count));
     }
     *taken = bench_others_between(before, others(r));
     return STATUS_OK;

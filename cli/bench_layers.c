@@ -179,40 +179,41 @@ static double share(const struct times *t, double flops, const double *seconds) 
     return bench_spread(shares, t->rounds).middle;
 }
 
-static enum status measure(struct group *g, const struct net_group *from, const struct peak_kernels *kernels,
-                           int images, int rounds, bool input_gradient, struct bench_layer *out) {
-    STATUS_TRY(group_open(g, images, input_gradient));
-    struct times times = {.group = g, .kernels = kernels, .rounds = rounds};
+static enum status measure(struct group *g, const struct net_group *from,
+                           const struct bench_layers_work *work, bool input_gradient,
+                           struct bench_layer *out) {
+    STATUS_TRY(group_open(g, work->images, input_gradient));
+    struct times times = {.group = g, .kernels = work->kernels, .rounds = work->rounds};
     STATUS_TRY(g->device.ops->each(g->device.device, 1, run, &times));
-    double flops = from->flops * images, backward_flops = flops * (input_gradient ? 2 : 1);
+    double flops = from->flops * work->images, backward_flops = flops * (input_gradient ? 2 : 1);
     *out = (struct bench_layer){.flops = flops,
                                 .forward_share = share(&times, flops, times.forward),
                                 .backward_share = share(&times, backward_flops, times.backward),
                                 .input_gradient = input_gradient};
-    out->forward = bench_spread(times.forward, rounds).middle; /* sorts them: after the shares */
-    out->backward = bench_spread(times.backward, rounds).middle;
+    out->forward = bench_spread(times.forward, work->rounds).middle; /* sorts them: after the shares */
+    out->backward = bench_spread(times.backward, work->rounds).middle;
     snprintf(out->name, sizeof out->name, "%s", from->name);
     snprintf(out->implementation, sizeof out->implementation, "%s",
              g->device.ops->plan_info(g->lanes[0].plan)->implementation);
     return STATUS_OK;
 }
 
-enum status bench_layers(const struct model *model, struct device_handle device,
-                         const struct peak_kernels *kernels, int images, int rounds,
-                         struct bench_layer *layers, int room, int *count) {
+enum status bench_layers(const struct bench_layers_work *work, struct bench_layer *layers, int room,
+                         int *count) {
     struct net *net;
-    struct net_options options = {.images = images, .lanes = net_lanes_for(device, 1), .training = true};
-    STATUS_TRY(net_plan(model, device, &options, &net));
+    struct net_options options = {
+        .images = work->images, .lanes = net_lanes_for(work->device, 1), .training = true};
+    STATUS_TRY(net_plan(work->model, work->device, &options, &net));
     const struct net_group *groups;
     int total = net_groups(net, &groups);
     enum status status = STATUS_OK;
     *count = 0;
     for (int i = 0; i < total && i < room && status == STATUS_OK; i++) {
-        struct group g = {.device = device,
-                          .ops = model->ops + groups[i].first_op,
+        struct group g = {.device = work->device,
+                          .ops = work->model->ops + groups[i].first_op,
                           .count = groups[i].op_count,
                           .lane_count = net_lanes(net)};
-        status = measure(&g, &groups[i], kernels, images, rounds, i > 0, &layers[i]);
+        status = measure(&g, &groups[i], work, i > 0, &layers[i]);
         group_close(&g);
         *count += status == STATUS_OK;
     }

@@ -16,10 +16,16 @@ struct bench_layer {
 
 enum { BENCH_LAYER_ROUNDS = 15 }; /* at most */
 
-/* Measures each group of the network's plan with `images` images on a CPU device, `rounds` times; fills
- * layers[room], returns their number in *count. */
-enum status bench_layers(const struct model *model, struct device_handle device,
-                         const struct peak_kernels *kernels, int images, int rounds,
-                         struct bench_layer *layers, int room, int *count);
+/* What is measured: each group of the network's plan for `images` images on a CPU device, `rounds` times. */
+struct bench_layers_work {
+    const struct model *model;
+    struct device_handle device;
+    const struct peak_kernels *kernels; /* of the peak */
+    int images, rounds;
+};
+
+/* Fills layers[room], returns their number in *count. */
+enum status bench_layers(const struct bench_layers_work *work, struct bench_layer *layers, int room,
+                         int *count);
 
 #endif
