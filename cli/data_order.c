@@ -30,8 +30,9 @@ struct request {
 
 static void print_image(const struct image_set *set, const struct request *r, int64_t epoch, int tower,
                         int64_t sample) {
-    struct distortion_draw draw =
-        distort_draw(set, sample, (int)r->size, r->distortions, (uint64_t)r->seed, epoch);
+    const struct distort_options options = {
+        .seed = (uint64_t)r->seed, .size = (int)r->size, .distortions = r->distortions};
+    struct distortion_draw draw = distort_draw(set, &options, sample, epoch);
     printf("epoch %lld tower %d image %lld top %d left %d flip %d brightness %.3f contrast %.4f\n",
            (long long)epoch, tower, (long long)sample, draw.top, draw.left, draw.flip,
            (double)draw.brightness, (double)draw.contrast);

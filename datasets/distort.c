@@ -78,25 +78,26 @@ static float uniform(uint32_t number, float low, float high) {
     return low + (high - low) * ((float)(number >> 8) * 0x1p-24f);
 }
 
-struct distortion_draw distort_draw(const struct image_set *set, int64_t sample, int size,
-                                    unsigned distortions, uint64_t seed, int64_t epoch) {
+struct distortion_draw distort_draw(const struct image_set *set, const struct distort_options *options,
+                                    int64_t sample, int64_t epoch) {
     /* Each draw has its own place in the stream: turning one distortion off leaves the others as they were.
      */
     uint32_t first[4], second[4];
-    struct random_key key = random_key(seed, RANDOM_DISTORT, (uint64_t)epoch << 32 | (uint32_t)sample);
+    struct random_key key =
+        random_key(options->seed, RANDOM_DISTORT, (uint64_t)epoch << 32 | (uint32_t)sample);
     random_block(&key, 0, first);
     random_block(&key, 1, second);
-    int above = set->shape.h - size, beside = set->shape.w - size;
+    int above = set->shape.h - options->size, beside = set->shape.w - options->size;
     struct distortion_draw draw = {.top = above / 2, .left = beside / 2, .contrast = 1};
-    if (distortions & DISTORT_CROP) {
+    if (options->distortions & DISTORT_CROP) {
         draw.top = scaled(first[0], above + 1);
         draw.left = scaled(first[1], beside + 1);
     }
-    if (distortions & DISTORT_FLIP)
+    if (options->distortions & DISTORT_FLIP)
         draw.flip = first[2] >> 31;
-    if (distortions & DISTORT_BRIGHTNESS)
+    if (options->distortions & DISTORT_BRIGHTNESS)
         draw.brightness = uniform(first[3], -63, 63);
-    if (distortions & DISTORT_CONTRAST)
+    if (options->distortions & DISTORT_CONTRAST)
         draw.contrast = uniform(second[0], 0.2f, 1.8f);
     return draw;
 }
@@ -232,13 +233,14 @@ static void distort(const struct image_set *set, int64_t sample, int size, const
     distort_any(set, sample, size, draw, out);
 }
 
-void distort_training(const struct image_set *set, int64_t sample, int size, unsigned distortions,
-                      uint64_t seed, int64_t epoch, float *out) {
-    struct distortion_draw draw = distort_draw(set, sample, size, distortions, seed, epoch);
-    distort(set, sample, size, &draw, out);
+void distort_training(const struct image_set *set, const struct distort_options *options, int64_t sample,
+                      int64_t epoch, float *out) {
+    struct distortion_draw draw = distort_draw(set, options, sample, epoch);
+    distort(set, sample, options->size, &draw, out);
 }
 
 void distort_evaluation(const struct image_set *set, int64_t sample, int size, float *out) {
-    struct distortion_draw draw = distort_draw(set, sample, size, 0, 0, 0);
+    const struct distort_options none = {.size = size};
+    struct distortion_draw draw = distort_draw(set, &none, sample, 0);
     distort(set, sample, size, &draw, out);
 }

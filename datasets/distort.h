@@ -13,10 +13,16 @@ enum status distort_parse(const char *text, unsigned *distortions);
 /* The same as text, into out[64]. */
 void distort_format(unsigned distortions, char out[64]);
 
-/* One training image, float32 [size][size][c], standardised; without DISTORT_CROP the centre is cut out.
- * sample: its index in the set. size <= both sides of the image. */
-void distort_training(const struct image_set *set, int64_t sample, int size, unsigned distortions,
-                      uint64_t seed, int64_t epoch, float *out);
+/* What all training images of a run have in common. */
+struct distort_options {
+    uint64_t seed;
+    int size;             /* of the square that is cut out: <= both sides of the image */
+    unsigned distortions; /* enum distortion, or-ed; without DISTORT_CROP the centre is cut out */
+};
+
+/* One training image, float32 [size][size][c], standardised. sample: its index in the set. */
+void distort_training(const struct image_set *set, const struct distort_options *options, int64_t sample,
+                      int64_t epoch, float *out);
 
 /* One evaluation image: the central crop, standardised. */
 void distort_evaluation(const struct image_set *set, int64_t sample, int size, float *out);
@@ -27,7 +33,7 @@ struct distortion_draw {
     bool flip;
     float brightness, contrast; /* added; factor. 0 and 1 when off */
 };
-struct distortion_draw distort_draw(const struct image_set *set, int64_t sample, int size,
-                                    unsigned distortions, uint64_t seed, int64_t epoch);
+struct distortion_draw distort_draw(const struct image_set *set, const struct distort_options *options,
+                                    int64_t sample, int64_t epoch);
 
 #endif

@@ -76,8 +76,9 @@ static void foresee(const struct loader *l, const struct batch *b, int64_t image
 void loader_picture(const struct loader *l, const struct batch *b, int64_t image, float *out) {
     if (image + 1 < b->images)
         foresee(l, b, image + 1);
-    distort_training(l->set, b->samples[image], l->options.size, l->options.distortions, l->options.seed,
-                     b->place.epoch, out);
+    const struct distort_options options = {
+        .seed = l->options.seed, .size = l->options.size, .distortions = l->options.distortions};
+    distort_training(l->set, &options, b->samples[image], b->place.epoch, out);
 }
 
 void loader_make(const struct loader *l, const struct batch *b, int64_t first, int64_t images) {

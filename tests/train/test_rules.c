@@ -172,11 +172,13 @@ static void plain_of(const struct train_run *run, struct plain *p) {
     for (size_t i = 0; i < run->model->flat_count; i++)
         p->w[i] = (double)w[i];
     order_epoch(3, 0, TRAIN, order);
+    const struct distort_options options = {.seed = 3,
+                                            .size = SIDE,
+                                            .distortions = DISTORT_CROP | DISTORT_FLIP | DISTORT_BRIGHTNESS |
+                                                           DISTORT_CONTRAST};
     for (int i = 0; i < BATCH; i++) {
         uint32_t sample = order[BEFORE * BATCH + i];
-        distort_training(&run->data.train, sample, SIDE,
-                         DISTORT_CROP | DISTORT_FLIP | DISTORT_BRIGHTNESS | DISTORT_CONTRAST, 3, 0,
-                         p->pixels[i]);
+        distort_training(&run->data.train, &options, sample, 0, p->pixels[i]);
         p->labels[i] = run->data.train.labels[sample];
     }
 }

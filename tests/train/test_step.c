@@ -95,10 +95,13 @@ static void plain_losses(struct plain *p, int64_t batch, uint64_t seed) {
     p->images = batch < left ? batch : left;
     memset(p->gradient, 0, p->model->flat_count * sizeof *p->gradient);
     p->cross_entropy = p->decay = 0;
+    const struct distort_options options = {.seed = seed,
+                                            .size = 6,
+                                            .distortions = DISTORT_CROP | DISTORT_FLIP | DISTORT_BRIGHTNESS |
+                                                           DISTORT_CONTRAST};
     for (int64_t i = 0; i < p->images; i++) {
         uint32_t sample = order[p->position + i];
-        distort_training(set, sample, 6, DISTORT_CROP | DISTORT_FLIP | DISTORT_BRIGHTNESS | DISTORT_CONTRAST,
-                         seed, p->epoch, pixels);
+        distort_training(set, &options, sample, p->epoch, pixels);
         p->cross_entropy +=
             one_image(p, pixels, set->labels[sample], 1.0 / (double)p->images) / (double)p->images;
     }

@@ -95,8 +95,9 @@ static void check_set(struct shape shape, int size, int low, int high) {
     for (unsigned bits = 0; bits <= ALL; bits++)
         for (int64_t sample = bits % 3; sample < COUNT; sample += 3) {
             int64_t epoch = sample % 5;
+            const struct distort_options options = {.seed = 77, .size = size, .distortions = bits};
             struct distortion_draw wanted = expected_draw(&set, sample, size, bits, 77, epoch);
-            struct distortion_draw d = distort_draw(&set, sample, size, bits, 77, epoch);
+            struct distortion_draw d = distort_draw(&set, &options, sample, epoch);
             assert_int_equal(d.top, wanted.top);
             assert_int_equal(d.left, wanted.left);
             assert_int_equal(d.flip, wanted.flip);
@@ -104,7 +105,7 @@ static void check_set(struct shape shape, int size, int low, int high) {
             assert_true(fabsf(d.contrast - wanted.contrast) <= 1e-6f);
             by_hand(&set, sample, size, d, expected);
             found[values] = 12345;
-            distort_training(&set, sample, size, bits, 77, epoch, found);
+            distort_training(&set, &options, sample, epoch, found);
             compare(found, expected, values);
             assert_true(found[values] == 12345); /* nothing beyond the image is written */
         }
@@ -158,7 +159,7 @@ static void flat_images(void **state) {
     check_set((struct shape){12, 12, 1}, 8, 7, 7);
     struct image_set set = make_set((struct shape){12, 12, 3}, 1, 255, 255);
     float out[8 * 8 * 3];
-    distort_training(&set, 0, 8, ALL, 1, 0, out);
+    distort_training(&set, &(struct distort_options){.seed = 1, .size = 8, .distortions = ALL}, 0, 0, out);
     for (size_t i = 0; i < sizeof out / sizeof *out; i++)
         assert_true(out[i] == 0);
     free_set(&set);
@@ -172,8 +173,9 @@ static void draws_are_spread(void **state) {
     static int place[9][9];
     int flips = 0;
     double brightness = 0, contrast = 0, least[2] = {99, 99}, most[2] = {-99, -99};
+    const struct distort_options options = {.seed = 5, .size = 24, .distortions = ALL};
     for (int i = 0; i < DRAWS; i++) {
-        struct distortion_draw d = distort_draw(&set, i % 1000, 24, ALL, 5, i / 1000);
+        struct distortion_draw d = distort_draw(&set, &options, i % 1000, i / 1000);
         assert_in_range(d.top, 0, 8);
         assert_in_range(d.left, 0, 8);
         place[d.top][d.left]++;
@@ -198,9 +200,12 @@ static void draws_are_spread(void **state) {
 static void draws_do_not_depend_on_each_other(void **state) {
     (void)state;
     struct image_set set = {.count = 100, .shape = {32, 32, 3}};
+    const struct distort_options every = {.seed = 5, .size = 24, .distortions = ALL};
+    const struct distort_options two = {
+        .seed = 5, .size = 24, .distortions = DISTORT_FLIP | DISTORT_CONTRAST};
     for (int64_t sample = 0; sample < 100; sample++) {
-        struct distortion_draw all = distort_draw(&set, sample, 24, ALL, 5, 2);
-        struct distortion_draw some = distort_draw(&set, sample, 24, DISTORT_FLIP | DISTORT_CONTRAST, 5, 2);
+        struct distortion_draw all = distort_draw(&set, &every, sample, 2);
+        struct distortion_draw some = distort_draw(&set, &two, sample, 2);
         assert_int_equal(some.flip, all.flip);
         assert_true(some.contrast == all.contrast && some.brightness == 0);
         assert_int_equal(some.top, 4);

@@ -52,7 +52,8 @@ static void check_batch(const struct image_set *set, const struct batch *b, stru
         int64_t sample = order[place.position + i];
         assert_int_equal(b->samples[i], sample);
         assert_int_equal(b->labels[i], set->labels[sample]);
-        distort_training(set, sample, SIZE, ALL, 9, place.epoch, expected);
+        distort_training(set, &(struct distort_options){.seed = 9, .size = SIZE, .distortions = ALL}, sample,
+                         place.epoch, expected);
         assert_memory_equal(b->pixels + i * SIZE * SIZE * 3, expected, sizeof expected);
     }
 }
