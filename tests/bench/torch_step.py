@@ -93,7 +93,7 @@ def main():
     print("ready", torch.__version__, flush=True)
     for line in sys.stdin:
         steps, start = 0, time.perf_counter()
-        while time.perf_counter() - start < float(line):
+        while steps == 0 or time.perf_counter() - start < float(line):
             step.run()
             steps += 1
         print(options.batch * steps / (time.perf_counter() - start), flush=True)
