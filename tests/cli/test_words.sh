@@ -19,6 +19,7 @@ grep -q 'did you mean' err && fail "far-fetched: $(cat err)"
 expect 4 'there is no lesson "foo"; towerscope lesson' lesson foo
 
 # ---- help of a command, and of a part of it
+expect 0 'Exit code: 0 done, 1 failed, 2 a wrong line, 3 refused, 4 not found, 130 interrupted' --help
 "$TOWERSCOPE" run --help >wanted
 for words in run 'data order' ls; do
     "$TOWERSCOPE" $words --help >wanted && "$TOWERSCOPE" help $words | cmp -s wanted - || fail "help $words"

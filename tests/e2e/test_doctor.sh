@@ -20,6 +20,9 @@ grep -q '^  conv2' out && grep -q '^  local3' out || fail "groups: $(cat out)"
 grep -q '^  evaluation, 100 images: ' out || fail "20 batches on 8 threads: $(grep evaluation out)"
 "$TOWERSCOPE" doctor --plan softmax --data generated --devices cpu --threads 40 >out 2>err || fail "40 threads: $(cat err)"
 grep -q '^  evaluation, 100 images in 2 lanes: ' out || fail "20 batches on 40 threads: $(grep evaluation out)"
+awk '/^```/ { inside = 0 } /^\[model\]/ { inside = 1 } inside' "$SOURCE/README.md" >mine.ini
+"$TOWERSCOPE" doctor --plan mine.ini --data generated >out 2>err && grep -q '^mine on .*, images of generated' out ||
+    fail "the model file of the README: $(cat err)"
 [ ! -e runs ] || fail 'a plan makes no folder'
 "$TOWERSCOPE" doctor --plan nothing --data generated >out 2>err
 [ $? = 4 ] && grep -q 'nothing' err || fail "an unknown model: $(cat err)"
