@@ -39,8 +39,16 @@ static void go_on(struct trainer *t) {
     report_state(t, "training");
 }
 
+/* A device that is lost stays so: it would pause again at once, without a word. */
+static enum status can_train(const struct trainer *t) {
+    return t->run.lost
+               ? status_fail(STATUS_REFUSED, "the device is lost: save, stop, and go on with --resume")
+               : STATUS_OK;
+}
+
 static enum status apply_resume(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
     (void)c;
+    STATUS_TRY(can_train(t));
     if (!t->run.paused && !t->run.single)
         snprintf(reason, REASON_MAX, "was training already");
     t->run.single = 0;
@@ -51,6 +59,7 @@ static enum status apply_resume(struct trainer *t, const struct command *c, char
 static enum status apply_step(struct trainer *t, const struct command *c, char reason[REASON_MAX]) {
     if (trainer_finished(t))
         return status_fail(STATUS_REFUSED, "the run is done: there is no step left");
+    STATUS_TRY(can_train(t));
     t->run.single = c->count;
     go_on(t);
     snprintf(reason, REASON_MAX, "pauses after step %lld", (long long)(t->progress.steps + t->run.single));

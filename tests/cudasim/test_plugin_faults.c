@@ -127,6 +127,50 @@ static void what_cannot_be_captured_is_not(void **state) {
     }
 }
 
+/* ---- marks */
+
+struct reading {
+    struct device_handle device;
+    struct span values;
+    float *to;
+    size_t count;
+};
+
+static enum status write_and_read(void *context, int item, int worker, struct stream *stream) {
+    const struct reading *r = context;
+    float values[64];
+    (void)worker;
+    for (size_t i = 0; i < r->count; i++)
+        values[i] = (float)item + 0.5f;
+    STATUS_TRY(r->device.ops->write(r->device.device, stream, r->values, values, r->count));
+    return r->device.ops->read(r->device.device, stream, r->to, r->values, r->count);
+}
+
+/* A mark is behind what a worker has queued, also where nothing between them has waited for that. */
+static void a_mark_is_behind_the_workers(void **state) {
+    (void)state;
+    float to[64];
+    for (unsigned seed = 1; seed <= 8; seed++) {
+        struct reading r = {.to = to, .count = sizeof to / sizeof *to};
+        enum status status;
+        sim_set(sim_healthy(1, seed));
+        assert_int_equal(device_open("sim:0", 0, NULL, &r.device), STATUS_OK);
+        const struct device_ops *ops = r.device.ops;
+        assert_int_equal(ops->buffer_new(r.device.device, sizeof to, 0, &r.values), STATUS_OK);
+        assert_int_equal(ops->each(r.device.device, 1, write_and_read, &r), STATUS_OK);
+        memset(to, 0, sizeof to);
+        assert_int_equal(ops->mark(r.device.device), STATUS_OK);
+        for (int i = 0; (status = ops->reached(r.device.device)) == STATUS_BUSY; i++)
+            assert_true(i < 10000);
+        assert_int_equal(status, STATUS_OK);
+        for (size_t i = 0; i < r.count; i++)
+            assert_true(to[i] == 0.5f);
+        ops->buffer_free(r.device.device, r.values);
+        device_close(&r.device);
+    }
+    assert_true(sim_clean());
+}
+
 /* ---- failures */
 
 static void lose(int gpu, int after) {
@@ -150,6 +194,10 @@ static void lose(int gpu, int after) {
     if (!strstr(run->alarm, name))
         fail_msg("%s is lost after %d pieces of work, and the alarm is: %s", name, after, run->alarm);
     assert_int_equal(trainer_steps(run->trainer), 0); /* the last good state: that of the start */
+    for (int i = 0; i < 2; i++) {
+        assert_false(train_run_command(run, i ? "step 3" : "resume"));
+        assert_non_null(strstr(run->reason, "the device is lost"));
+    }
     assert_int_equal(trainer_save(run->trainer), STATUS_OK);
     train_run_close(run);
     char file[600];
@@ -290,11 +338,17 @@ int main(void) {
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_changes_nothing), cmocka_unit_test(every_wait_is_needed),
-        cmocka_unit_test(nccl_is_waited_for),    cmocka_unit_test(what_cannot_be_captured_is_not),
-        cmocka_unit_test(a_gpu_is_lost),         cmocka_unit_test(what_is_shared_outlives_a_gpu),
-        cmocka_unit_test(memory_runs_out),       cmocka_unit_test(nccl_fails),
-        cmocka_unit_test(nccl_never_answers),    cmocka_unit_test(one_gpu_twice),
+        cmocka_unit_test(order_changes_nothing),
+        cmocka_unit_test(every_wait_is_needed),
+        cmocka_unit_test(nccl_is_waited_for),
+        cmocka_unit_test(what_cannot_be_captured_is_not),
+        cmocka_unit_test(a_mark_is_behind_the_workers),
+        cmocka_unit_test(a_gpu_is_lost),
+        cmocka_unit_test(what_is_shared_outlives_a_gpu),
+        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(nccl_fails),
+        cmocka_unit_test(nccl_never_answers),
+        cmocka_unit_test(one_gpu_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

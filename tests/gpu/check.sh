@@ -96,6 +96,9 @@ if [ -z "$simulated" ]; then
         [ -n "$found" ] || { echo "library missing: $library, in no folder of the loader, the toolkit or Python"; continue; }
         [[ :$path: == *":$found:"* ]] || path=$path:$found
     done <"$here/libraries"
+    for folder in /usr/local/nvidia/lib64 /usr/lib/wsl/lib; do # a driver that the loader was not told of, last
+        [[ $known != *"libcuda.so.1 (libc6,"* && -e $folder/libcuda.so.1 ]] && path=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}:$folder
+    done
 fi
 
 # ---- is there a device?
