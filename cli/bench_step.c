@@ -212,29 +212,13 @@ static struct net_operands operands_of(const struct bench_step *b, const struct 
     return (struct net_operands){b->values, b->prepared, b->scratch[worker], b->labels + t->first};
 }
 
-/* What a run has a graph of on an asynchronous device. */
-struct tower_work {
-    const struct bench_tower *tower;
-    struct net_operands operands;
-};
-
-static enum status queue_work(void *context, struct stream *stream) {
-    const struct tower_work *w = context;
-    const struct bench_tower *t = w->tower;
-    return net_pass(t->net, stream, &t->memory, &w->operands, NET_STEP, NULL);
-}
-
 /* As engine/train/step.c queues a tower's step. */
 static enum status queue_tower(const struct bench_step *b, int k, int worker, struct stream *stream) {
     const struct bench_tower *t = &b->towers[k];
     const struct device_ops *ops = b->device.ops;
-    struct tower_work work = {t, operands_of(b, t, worker)};
-    const struct repeat repeat = {.key = {t->net, t->memory.arena.data, t->memory.gradient.data,
-                                          b->values.data, b->prepared.data, work.operands.scratch.data},
-                                  .labels = b->labels + t->first,
-                                  .images = (int)t->images};
+    const struct net_operands operands = operands_of(b, t, worker);
     STATUS_TRY(ops->copy(b->device.device, stream, net_input(t->net, &t->memory), t->pictures));
-    STATUS_TRY(ops->repeat ? ops->repeat(stream, &repeat, queue_work, &work) : queue_work(&work, stream));
+    STATUS_TRY(net_pass(t->net, stream, &t->memory, &operands, NET_STEP | NET_AGAIN, NULL));
     return ops->read(b->device.device, stream, b->losses + t->first, net_losses(t->net, &t->memory),
                      (size_t)t->images);
 }

@@ -318,16 +318,32 @@ static enum status check(const struct pass *pass) {
                : STATUS_OK;
 }
 
+static enum status run_pass(void *context, struct stream *stream) {
+    struct pass *pass = context;
+    double start = clock_seconds();
+    STATUS_TRY(run_lanes(pass, stream, pass_lane));
+    if (pass->parts & NET_BACKWARD) {
+        if (pass->net->lane_count > 1)
+            STATUS_TRY(run_lanes(pass, stream, gather_share));
+        pass->seconds.backward = clock_seconds() - start - pass->seconds.forward - pass->seconds.loss;
+    }
+    return STATUS_OK;
+}
+
 enum status net_pass(const struct net *net, struct stream *stream, const struct net_memory *memory,
                      const struct net_operands *operands, unsigned parts, struct net_seconds *seconds) {
     struct pass pass = {.net = net, .memory = memory, .operands = operands, .parts = parts};
     STATUS_TRY(check(&pass));
-    double start = clock_seconds();
-    STATUS_TRY(run_lanes(&pass, stream, pass_lane));
-    if (parts & NET_BACKWARD) {
-        if (net->lane_count > 1)
-            STATUS_TRY(run_lanes(&pass, stream, gather_share));
-        pass.seconds.backward = clock_seconds() - start - pass.seconds.forward - pass.seconds.loss;
+    if (parts & NET_AGAIN && net->device.ops->repeat) {
+        const struct repeat repeat = {.key = {net, memory->arena.data, memory->gradient.data,
+                                              operands->parameters.data, operands->prepared.data,
+                                              operands->scratch.data},
+                                      .labels = operands->labels,
+                                      .images = net->images,
+                                      .part = (int)parts};
+        STATUS_TRY(net->device.ops->repeat(stream, &repeat, run_pass, &pass));
+    } else {
+        STATUS_TRY(run_pass(&pass, stream));
     }
     if (seconds)
         *seconds = pass.seconds;

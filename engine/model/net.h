@@ -94,11 +94,13 @@ enum net_part {
                         gradient of the mean over the images */
     NET_BACKWARD = 4, /* gradient of the tower's mean cross-entropy into memory->gradient: every tensor is
                          written, the padding between them is left alone */
-    NET_STEP = NET_FORWARD | NET_LOSS | NET_BACKWARD
+    NET_STEP = NET_FORWARD | NET_LOSS | NET_BACKWARD,
+    NET_AGAIN = 8 /* the same pass on the same memory comes again and again: the device may keep what it makes
+                     of it (device_ops.repeat) */
 };
 
 /* How long the parts of a pass took, in seconds (to queue, where the device is asynchronous): the first
- * lane's forward and loss, and all that came after. 0: not one of its parts. */
+ * lane's forward and loss, and all that came after. 0: not one of its parts, or the device kept it. */
 struct net_seconds {
     double forward, loss, backward;
 };

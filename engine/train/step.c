@@ -75,8 +75,7 @@ struct tower_work {
     struct trainer *t;
     struct tower *tower;
     int number;
-    bool whole;     /* from its images to its gradient, with no stop between */
-    unsigned parts; /* of the net's pass, in one call */
+    bool whole; /* from its images to its gradient, with no stop between */
     struct net_operands operands;
 };
 
@@ -91,31 +90,15 @@ static enum status tower_lap(const struct tower_work *work, struct stream *strea
 }
 
 /* Some parts of the tower's pass, and a look at its layers when the losses are among them. */
-static enum status pass(void *context, struct stream *stream) {
-    const struct tower_work *work = context;
+static enum status pass(const struct tower_work *work, struct stream *stream, unsigned parts) {
     struct tower *tower = work->tower;
+    const bool layers = work->t->step.result.layers;
+    const unsigned again = work->whole && !layers ? NET_AGAIN : 0;
     struct net_seconds seconds;
-    STATUS_TRY(net_pass(tower->net, stream, &tower->memory, &work->operands, work->parts, &seconds));
+    STATUS_TRY(net_pass(tower->net, stream, &tower->memory, &work->operands, parts | again, &seconds));
     tower->forward += seconds.forward + seconds.loss;
     tower->backward += seconds.backward;
-    return work->parts & NET_LOSS && work->t->step.result.layers ? count_zeros(work->t, work->number, stream)
-                                                                 : STATUS_OK;
-}
-
-/* The same, through the device's memory of what it was told to do before, where it has one. */
-static enum status pass_again(struct tower_work *work, struct stream *stream) {
-    const struct tower *tower = work->tower;
-    const struct net_operands *operands = &work->operands;
-    const struct device_handle device = work->t->machine.device;
-    const struct repeat repeat = {.key = {tower->net, tower->memory.arena.data, tower->memory.gradient.data,
-                                          operands->parameters.data, operands->prepared.data,
-                                          operands->scratch.data},
-                                  .labels = operands->labels,
-                                  .images = (int)tower->images,
-                                  .part = (int)work->parts};
-    return device.ops->repeat && work->whole && !work->t->step.result.layers
-               ? device.ops->repeat(stream, &repeat, pass, work)
-               : pass(work, stream);
+    return layers && parts & NET_LOSS ? count_zeros(work->t, work->number, stream) : STATUS_OK;
 }
 
 /* The net's parts among a tower's phases. */
@@ -130,7 +113,7 @@ static unsigned net_parts(enum step_phase from, enum step_phase to) {
 
 /* Through the phases, in one pass where nothing is to be done between two of them: layers are looked at
  * before backward writes over them, and a device that is timed is so in parts. */
-static enum status run_phases(struct tower_work *work, struct stream *stream, enum step_phase from,
+static enum status run_phases(const struct tower_work *work, struct stream *stream, enum step_phase from,
                               enum step_phase to) {
     struct trainer *t = work->t;
     struct tower *tower = work->tower;
@@ -143,13 +126,12 @@ static enum status run_phases(struct tower_work *work, struct stream *stream, en
         STATUS_TRY(tower_lap(work, stream, &tower->laps[0]));
         tower->load += clock_seconds() - before;
     }
-    work->parts = apart ? parts & ~(unsigned)NET_BACKWARD : parts;
-    if (work->parts)
-        STATUS_TRY(pass_again(work, stream));
+    const unsigned first = apart ? parts & ~(unsigned)NET_BACKWARD : parts, rest = parts & ~first;
+    if (first)
+        STATUS_TRY(pass(work, stream, first));
     STATUS_TRY(tower_lap(work, stream, &tower->laps[1]));
-    work->parts = parts & ~work->parts;
-    if (work->parts)
-        STATUS_TRY(pass_again(work, stream));
+    if (rest)
+        STATUS_TRY(pass(work, stream, rest));
     STATUS_TRY(tower_lap(work, stream, &tower->laps[2]));
     return parts & NET_LOSS ? read_losses(t, tower, stream) : STATUS_OK;
 }
