@@ -54,7 +54,8 @@ static void print_help(FILE *to) {
     for (const struct subcommand *s = subcommands; s->name; s++)
         if (s->sentence)
             fprintf(to, "  %-9s %s\n", s->name, s->sentence);
-    fprintf(to, "\nExit code: %d done, %d failed, %d a wrong line, %d refused, %d not found, %d interrupted.\n",
+    fprintf(to,
+            "\nExit code: %d done, %d failed, %d a wrong line, %d refused, %d not found,\n%d interrupted.\n",
             EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_INTERRUPTED);
 }
 
