@@ -19,8 +19,8 @@ struct engine {
                     * state from being saved */
     void (*watch)(void *context, const struct event *event); /* sees every event of training; NULL: nobody */
     void (*say)(void *context, const char *text);            /* a sentence for the log; NULL: nobody */
-    void (*replaced)(void *context,
-                     const struct run_folder *folder); /* the run's folder was made again; NULL: nobody */
+    /* The run's folder was made again; NULL: nobody. */
+    void (*replaced)(void *context, const struct run_folder *folder);
     void *context;
     /* made by engine_open */
     struct script script;

@@ -167,8 +167,8 @@ static bool says(const struct run_folder *folder, const char *text, size_t size)
 
 static enum status write_config(const struct run_folder *folder, const char *text, size_t size) {
     static const char aside[] = "config.ini.tmp";
-    (void)unlinkat(folder->fd, aside,
-                   0); /* a killed writer's, or a pipe that would hold us up, or a link elsewhere */
+    /* a killed writer's, or a pipe that would hold us up, or a link elsewhere */
+    (void)unlinkat(folder->fd, aside, 0);
     int fd = openat(folder->fd, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return cannot_write(folder);

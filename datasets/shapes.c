@@ -200,8 +200,8 @@ void shape_draw(enum shape_kind kind, uint64_t seed, uint64_t index, uint8_t *pi
         for (int i = 0; i < BLOCKS; i++)
             random_block(&random.key, counter++, noise[i]);
         for (int i = 0; i < SHAPE_SIDE / 4; i++) {
-            uint32_t word =
-                htole32(noise[i / 4][i % 4]); /* the same picture on machines of either byte order */
+            /* the same picture on machines of either byte order */
+            uint32_t word = htole32(noise[i / 4][i % 4]);
             memcpy(bytes + 4 * i, &word, 4);
         }
         paint_row(&paint, row, cover + row * SHAPE_SIDE, bytes, pixels + (size_t)row * 3 * SHAPE_SIDE);

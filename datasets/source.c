@@ -229,8 +229,8 @@ enum status source_open(const char *path, struct source **out) {
     }
     enum status status = STATUS_OK;
     struct stat info;
-    s->fd =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* NONBLOCK: a pipe must not hold us up */
+    /* NONBLOCK: a pipe must not hold us up */
+    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (s->fd < 0 || fstat(s->fd, &info) != 0)
         status = source_system_failure("open", path, errno);
     else if (S_ISDIR(info.st_mode))

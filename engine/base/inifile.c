@@ -239,8 +239,8 @@ static enum status read_all(int fd, const char *path, size_t first, struct waiti
 
 static enum status load(const char *path, bool any, struct waiting waiting, char **text) {
     *text = NULL;
-    int fd =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block: poll() can be interrupted */
+    /* a FIFO must not block: poll() can be interrupted */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return status_fail(errno == ENOENT || errno == ENOTDIR ? STATUS_NOT_FOUND : STATUS_IO, "%s: %s", path,
                            strerror(errno));

@@ -35,9 +35,9 @@ static bool settle(struct hub *hub, const char *path) {
     bool named = live_describe(path, &now) == STATUS_OK;
     if (!named)
         return false;
+    /* held: another run is there now, and the entry its own */
     if (strcmp(now.id, hub->options.run.id) != 0 && hub->live_fd >= 0 && !lock_held(hub->options.run.folder))
-        live_leave(hub->live_fd,
-                   &hub->options.run); /* held: another run is there now, and the entry its own */
+        live_leave(hub->live_fd, &hub->options.run);
     now.started = hub->options.run.started;
     hub->options.run = now;
     if (hub_listen(hub) != STATUS_OK)

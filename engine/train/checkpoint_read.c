@@ -345,8 +345,8 @@ static enum status read_all(struct reader *r) {
     size_t slots = 0;
     for (int slot = 0; slot < CHECKPOINT_SLOTS; slot++)
         slots += r->has[slot];
-    r->out->values =
-        calloc(slots * r->model->flat_count, sizeof(float)); /* no more than the file's own size */
+    /* no more than the file's own size */
+    r->out->values = calloc(slots * r->model->flat_count, sizeof(float));
     if (!r->out->values)
         return no_memory(r->file.path);
     STATUS_TRY(each_tensor(r, read_tensor));

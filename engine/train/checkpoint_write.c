@@ -194,8 +194,8 @@ static enum status fill(struct contents *c, const char *path, const struct snaps
     if (!c->tensors)
         return status_fail(STATUS_NO_MEMORY, "%s: no memory to save it", path);
     STATUS_TRY(add_words(c, path, snapshot));
-    STATUS_TRY(
-        add_counters(c, path, snapshot)); /* first, so that eight-byte values lie at multiples of eight */
+    /* first, so that eight-byte values lie at multiples of eight */
+    STATUS_TRY(add_counters(c, path, snapshot));
     STATUS_TRY(add_parameters(c, path, snapshot));
     return add_state(c, path);
 }
@@ -218,8 +218,8 @@ static bool synced(int fd) {
 
 static enum status write_aside(int folder, const char *aside, const char *name, const char *path,
                                const struct contents *c, uint64_t *bytes) {
-    (void)unlinkat(folder, aside,
-                   0); /* a killed writer's, or a pipe that would hold us up, or a link elsewhere */
+    /* a killed writer's, or a pipe that would hold us up, or a link elsewhere */
+    (void)unlinkat(folder, aside, 0);
     int fd = openat(folder, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return status_fail(status_of_write(errno),
