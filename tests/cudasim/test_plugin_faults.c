@@ -127,11 +127,18 @@ static void what_cannot_be_captured_is_not(void **state) {
     }
 }
 
-/* ---- marks */
+/* ---- streams and marks */
+
+static void settle(struct device_handle device, enum status expected) {
+    enum status status;
+    for (int i = 0; (status = device.ops->poll(device.device)) == STATUS_BUSY; i++)
+        assert_true(i < 10000);
+    assert_int_equal(status, expected);
+}
 
 struct reading {
     struct device_handle device;
-    struct span values;
+    struct span values, shared;
     float *to;
     size_t count;
 };
@@ -144,6 +151,44 @@ static enum status write_and_read(void *context, int item, int worker, struct st
         values[i] = (float)item + 0.5f;
     STATUS_TRY(r->device.ops->write(r->device.device, stream, r->values, values, r->count));
     return r->device.ops->read(r->device.device, stream, r->to, r->values, r->count);
+}
+
+static enum status copy_and_read(void *context, int item, int worker, struct stream *stream) {
+    const struct reading *r = context;
+    (void)item;
+    (void)worker;
+    STATUS_TRY(r->device.ops->copy(r->device.device, stream, r->values, r->shared));
+    return r->device.ops->read(r->device.device, stream, r->to, r->values, r->count);
+}
+
+/* What is written to a shared buffer goes before what workers queue behind it, and after what they queued. */
+static void a_write_and_the_workers_wait(void **state) {
+    (void)state;
+    float to[64], one[64], two[64];
+    for (int i = 0; i < 64; i++) {
+        one[i] = 1;
+        two[i] = 2;
+    }
+    for (unsigned seed = 1; seed <= 16; seed++) {
+        struct reading r = {.to = to, .count = sizeof to / sizeof *to};
+        sim_set(sim_healthy(1, seed));
+        assert_int_equal(device_open("sim:0", 0, NULL, &r.device), STATUS_OK);
+        const struct device_ops *ops = r.device.ops;
+        struct device *device = r.device.device;
+        assert_int_equal(ops->buffer_new(device, sizeof to, 0, &r.values), STATUS_OK);
+        assert_int_equal(ops->buffer_new(device, sizeof to, PLACE_SHARED, &r.shared), STATUS_OK);
+        assert_int_equal(ops->each(device, 1, copy_and_read, &r), STATUS_OK); /* makes the worker's stream */
+        settle(r.device, STATUS_OK);
+        assert_int_equal(ops->write(device, NULL, r.shared, one, r.count), STATUS_OK);
+        assert_int_equal(ops->each(device, 1, copy_and_read, &r), STATUS_OK);
+        assert_int_equal(ops->write(device, NULL, r.shared, two, r.count), STATUS_OK);
+        settle(r.device, STATUS_OK);
+        assert_memory_equal(to, one, sizeof to);
+        ops->buffer_free(device, r.values);
+        ops->buffer_free(device, r.shared);
+        device_close(&r.device);
+    }
+    assert_true(sim_clean());
 }
 
 /* A mark is behind what a worker has queued, also where nothing between them has waited for that. */
@@ -217,13 +262,6 @@ static void a_gpu_is_lost(void **state) {
     for (int after = 1; after < 150; after += SIM_THOROUGH ? 29 : 75)
         for (int gpu = 0; gpu < 2; gpu++)
             lose(gpu, after);
-}
-
-static void settle(struct device_handle device, enum status expected) {
-    enum status status;
-    for (int i = 0; (status = device.ops->poll(device.device)) == STATUS_BUSY; i++)
-        assert_true(i < 10000);
-    assert_int_equal(status, expected);
 }
 
 /* What lies on both GPUs is read from the one that is left, by page-locked memory that is made for it. */
@@ -342,6 +380,7 @@ int main(void) {
         cmocka_unit_test(every_wait_is_needed),
         cmocka_unit_test(nccl_is_waited_for),
         cmocka_unit_test(what_cannot_be_captured_is_not),
+        cmocka_unit_test(a_write_and_the_workers_wait),
         cmocka_unit_test(a_mark_is_behind_the_workers),
         cmocka_unit_test(a_gpu_is_lost),
         cmocka_unit_test(what_is_shared_outlives_a_gpu),
