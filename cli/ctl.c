@@ -168,6 +168,7 @@ static enum status wait_for_answer(struct ctl *ctl) {
     enum status status = STATUS_OK;
     ctl->end = clock_seconds() + ctl->timeout;
     while (status == STATUS_OK && ctl->code < 0) {
+        double now = clock_seconds(); /* before what has come is read: it counts, however late we are */
         while (ctl->code < 0 && client_next(ctl->client, &arena, &event) == STATUS_OK) {
             if (event.kind == EVENT_COMMAND)
                 take_answer(ctl, &event.command);
@@ -177,7 +178,7 @@ static enum status wait_for_answer(struct ctl *ctl) {
             status = send_when_ready(ctl);
         if (ctl->code < 0 && status == STATUS_OK)
             status = is_it_gone(ctl);
-        double left = ctl->end - clock_seconds();
+        double left = ctl->end - now;
         if (ctl->code >= 0 || status != STATUS_OK)
             break;
         if (left <= 0) {
