@@ -23,8 +23,9 @@
 
 enum { SIDE = 6, IMAGES = 50, STEPS = 5 };
 
-/* Seconds after which a run that goes on is told to end, and after which it hangs. */
-static const double PATIENCE = 60, HANG = 200;
+/* Seconds after which a run that goes on is told to end (one that never gets what it asks for often does),
+ * and after which it hangs. */
+static const double PATIENCE = 60, PATIENCE_ONWARD = 15, HANG = 200;
 
 static char folder[600]; /* of all runs */
 static char model_path[700];
@@ -74,6 +75,7 @@ static void make_folder(void) {
     setenv("XDG_STATE_HOME", state, 1);
     snprintf(state, sizeof state, "%s/trace", folder);
     setenv("TOWERSCOPE_FAULT_TRACE", state, 1);
+    setenv("TOWERSCOPE_SAVE_SECONDS", "2", 1); /* a signal ends it: its last state isn't waited for long */
 }
 
 /* ---- the engine */
@@ -164,17 +166,17 @@ static void visit(struct visitor *v, int64_t *step) {
     }
 }
 
-/* Until the process has ended; its wait status, or -1: it hung. */
-static int accompany(pid_t pid, bool with_visitor) {
+/* Until the process has ended; its wait status, or -1: it hung. patience: of a visitor; 0: none comes. */
+static int accompany(pid_t pid, double patience) {
     struct visitor visitor = {.asked = 0};
     double begun = clock_seconds();
     int64_t step = 0;
     int status = -1, told = 0;
     while (waitpid(pid, &status, WNOHANG) == 0) {
         double now = clock_seconds();
-        if (with_visitor)
+        if (patience > 0)
             visit(&visitor, &step);
-        if (with_visitor && now > begun + PATIENCE && !told++)
+        if (patience > 0 && now > begun + patience && !told++)
             kill(pid, SIGTERM);
         if (now > begun + HANG) {
             kill(pid, SIGKILL);
@@ -280,7 +282,7 @@ static bool resumes(void) {
     if (access(path, F_OK) != 0)
         return true;
     unsetenv("TOWERSCOPE_FAULT");
-    int status = accompany(start_engine("train", "--resume", "--steps=7"), false);
+    int status = accompany(start_engine("train", "--resume", "--steps=7"), 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
     printf("  it can't be resumed (status %d)\n", status);
@@ -296,6 +298,7 @@ bool fault_run(const struct fault_place *place, long number, bool onward) {
                                            "client",
                                            "refused",
                                            "can't",
+                                           "warning: ",
                                            NULL};
     char fault[100];
     make_folder();
@@ -306,7 +309,8 @@ bool fault_run(const struct fault_place *place, long number, bool onward) {
     if (place)
         setenv("TOWERSCOPE_FAULT", fault, 1);
     double begun = clock_seconds();
-    int status = accompany(start_engine("engine", "--script", NULL), true), count = 0;
+    int status = accompany(start_engine("engine", "--script", NULL), onward ? PATIENCE_ONWARD : PATIENCE);
+    int count = 0;
     if (clock_seconds() - begun > PATIENCE / 2)
         printf("%s: %.1f s\n", fault, clock_seconds() - begun);
     unsetenv("TOWERSCOPE_FAULT");
