@@ -23,7 +23,7 @@ goes_on() { # WHAT
 }
 beyond() { [ "$(step)" -gt "$first" ]; }
 modes() { # FILE: what stty says of the pane's terminal, without its size
-    keys "stty -a | grep -v rows >$TEST_TMP/$1; echo said-$1" Enter
+    keys "stty -a | grep -v rows >$TEST_TMP/$1; echo sa''id-$1" Enter # typed otherwise than it is said: lines wrap
     shows "^said-$1" "stty"
 }
 
