@@ -25,7 +25,7 @@ struct bench {
 static struct bench_others others(const struct bench_runners *r) {
     pid_t own[BENCH_RUNNERS];
     for (int i = 0; i < r->count; i++)
-        own[i] = r->runner[i].library.process;
+        own[i] = r->runner[i].peer.process;
     return bench_others_now(own, r->count);
 }
 

@@ -49,7 +49,7 @@ static enum status add_library(struct bench_runners *r, int threads, enum bench_
                                             .isa = o->isa,
                                             .threads = threads,
                                             .batch = o->batch};
-    STATUS_TRY(bench_library_open(&request, &one->library));
+    STATUS_TRY(bench_library_open(&request, &one->peer));
     r->count++;
     return STATUS_OK;
 }
@@ -79,7 +79,7 @@ void bench_runners_close(struct bench_runners *r) {
     for (int i = 0; i < r->count; i++) {
         bench_step_close(r->runner[i].step);
         bench_loader_close(r->runner[i].loader);
-        bench_library_close(&r->runner[i].library);
+        bench_library_close(&r->runner[i].peer);
     }
     model_free(r->model);
     for (int i = 0; i < BENCH_LIST; i++)
@@ -129,7 +129,7 @@ static enum status run_round(struct bench_runners *r, int round, double seconds,
     for (struct bench_runner *one = r->runner; one < r->runner + r->count; one++) {
         STATUS_TRY(bench_progress_tell(progress, 0, words));
         if (one->kind == BENCH_LIBRARY) {
-            STATUS_TRY(bench_library_run(&one->library, seconds, &one->rates[round]));
+            STATUS_TRY(bench_library_run(&one->peer, seconds, &one->rates[round]));
         } else {
             STATUS_TRY(run_pair(one, one + 1, round, seconds));
             one++;

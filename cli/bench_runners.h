@@ -32,7 +32,7 @@ struct bench_runner {
     /* What the rest had of the steps of each turn, and its images/s to the bare step's in the turn beside. */
     double shares[BENCH_TURNS * BENCH_ROUNDS], ratios[BENCH_TURNS * BENCH_ROUNDS];
 
-    struct bench_library library;
+    struct bench_library peer; /* the library beside us */
     enum bench_library_setting setting;
 };
 

@@ -138,7 +138,7 @@ void bench_print_libraries(const struct bench_runners *r) {
         head = true;
         print_rate(r, one);
         printf("  %s: %s %s, %s\n", bench_library_short(one->setting), bench_library_name(one->setting),
-               one->library.version, bench_library_words(one->setting));
+               one->peer.version, bench_library_words(one->setting));
     }
 }
 
